@@ -1,0 +1,421 @@
+//! Endpoints on the wire.
+
+use super::{
+    etag, finish, key_ring,
+    mask::{Fields, Mask},
+    new_id, page, single,
+    value::{self, WireMeta, duration_or},
+};
+use crate::{
+    endpoint::{
+        CreateEndpoint, CreatedEndpoint, DisableEndpoint, EndpointVerb, EndpointView,
+        HEADERS_FIELD, ListEndpoints, TargetChange, UpdateEndpoint,
+    },
+    headers,
+    key_material::WantedKey,
+    names::{EndpointName, RetryPolicyName, TenantName},
+    page::Page,
+};
+use std::{collections::BTreeMap, time::Duration};
+use turnbuckle_domain::{
+    EndpointState, Error, HttpTarget, KeyAlgorithm, ResourceId, SignatureProfile, TargetPolicy,
+    Violations, limits,
+};
+use turnbuckle_proto::v1;
+use turnbuckle_runtime::grpc;
+use zeroize::Zeroizing;
+
+const NAME_FIELD: &str = "endpoint.display_name";
+const HTTP_FIELD: &str = "endpoint.http";
+const URL_FIELD: &str = "endpoint.http.url";
+const TIMEOUT_FIELD: &str = "endpoint.http.timeout";
+const PREFIX_FIELD: &str = "endpoint.http.header_prefix";
+const PROFILE_FIELD: &str = "endpoint.signature_profile";
+const POLICY_FIELD: &str = "endpoint.retry_policy";
+const IN_FLIGHT_FIELD: &str = "endpoint.max_in_flight";
+const LABELS_FIELD: &str = "endpoint.labels";
+
+/// The URL, judged as far as that needs no name resolution. Never repeated in a message: it may
+/// carry credentials.
+fn url(text: String, targets: &dyn TargetPolicy) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("is required".to_owned());
+    }
+    let count = text.chars().count();
+    if count > limits::URL_CHARS {
+        return Err(format!(
+            "has {count} characters; use at most {}",
+            limits::URL_CHARS
+        ));
+    }
+    if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+        return Err("has spaces or control characters; percent-encode them".to_owned());
+    }
+    targets.check_url(&text).map(|()| text)
+}
+
+fn timeout(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
+    duration_or(
+        given,
+        limits::TIMEOUT_DEFAULT,
+        limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX,
+    )
+}
+
+fn signature_profile(number: i32) -> Result<SignatureProfile, String> {
+    use v1::SignatureProfile as Wire;
+    match Wire::try_from(number) {
+        Ok(Wire::Unspecified | Wire::StandardWebhooks) => Ok(SignatureProfile::StandardWebhooks),
+        Ok(Wire::TimestampedHex) => Ok(SignatureProfile::TimestampedHex),
+        Ok(Wire::HubSha256) => Ok(SignatureProfile::HubSha256),
+        Err(_) => Err(format!("is {number}, which names no signature profile")),
+    }
+}
+
+const fn wire_profile(profile: SignatureProfile) -> v1::SignatureProfile {
+    match profile {
+        SignatureProfile::StandardWebhooks => v1::SignatureProfile::StandardWebhooks,
+        SignatureProfile::TimestampedHex => v1::SignatureProfile::TimestampedHex,
+        SignatureProfile::HubSha256 => v1::SignatureProfile::HubSha256,
+    }
+}
+
+fn max_in_flight(given: i32) -> Result<u16, String> {
+    match u16::try_from(given) {
+        Ok(0) => Ok(limits::IN_FLIGHT_DEFAULT),
+        Ok(count) if count <= limits::IN_FLIGHT_MAX => Ok(count),
+        _ => Err(format!("is {given}; use 1 to {}", limits::IN_FLIGHT_MAX)),
+    }
+}
+
+/// The retry policy, which must be the tenant's own. `Some(None)`: the built-in default.
+fn retry_policy(
+    violations: &mut Violations,
+    tenant: Option<&ResourceId>,
+    text: &str,
+) -> Option<Option<RetryPolicyName>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let policy = violations.take(POLICY_FIELD, RetryPolicyName::parse(text))?;
+    if let Some(tenant) = tenant.filter(|tenant| **tenant != policy.tenant) {
+        violations.add(
+            POLICY_FIELD,
+            format!("is of another tenant; use tenants/{tenant}/retryPolicies/{{retry_policy}}"),
+        );
+    }
+    Some(Some(policy))
+}
+
+/// The parts of a receiver that are meant, each checked.
+fn target_change(
+    violations: &mut Violations,
+    http: v1::HttpTarget,
+    means: impl Fn(&str) -> bool,
+    targets: &dyn TargetPolicy,
+) -> TargetChange {
+    let v1::HttpTarget {
+        url: address,
+        timeout: time,
+        headers: pairs,
+        header_prefix,
+    } = http;
+    let new_url = means("http.url")
+        .then(|| violations.take(URL_FIELD, url(address, targets)))
+        .flatten();
+    let new_timeout = means("http.timeout")
+        .then(|| violations.take(TIMEOUT_FIELD, timeout(time.as_ref())))
+        .flatten();
+    let new_headers: Option<BTreeMap<String, String>> =
+        means("http.headers").then(|| headers::check(pairs, HEADERS_FIELD, violations));
+    let new_prefix = means("http.header_prefix")
+        .then(|| violations.take(PREFIX_FIELD, headers::check_prefix(&header_prefix)))
+        .flatten();
+    TargetChange {
+        url: new_url,
+        timeout: new_timeout,
+        headers: new_headers,
+        header_prefix: new_prefix,
+    }
+}
+
+/// A whole receiver.
+fn target(
+    violations: &mut Violations,
+    wire: Option<v1::endpoint::Target>,
+    targets: &dyn TargetPolicy,
+) -> Option<HttpTarget> {
+    let Some(v1::endpoint::Target::Http(http)) = wire else {
+        violations.add(HTTP_FIELD, "is required");
+        return None;
+    };
+    let parts = target_change(violations, http, |_| true, targets);
+    let (headers, header_prefix) = (parts.headers?, parts.header_prefix?);
+    headers::check_family(&headers, &header_prefix, HEADERS_FIELD, violations);
+    Some(HttpTarget {
+        url: parts.url?,
+        timeout: parts.timeout?,
+        headers,
+        header_prefix,
+    })
+}
+
+pub(crate) fn create(
+    mut request: v1::CreateEndpointRequest,
+    targets: &dyn TargetPolicy,
+) -> Result<CreateEndpoint, Error> {
+    let secret = Zeroizing::new(std::mem::take(&mut request.secret));
+    let mut violations = Violations::new();
+    let endpoint = request.endpoint.unwrap_or_default();
+    let tenant = violations
+        .take("parent", TenantName::parse(&request.parent))
+        .map(|name| name.0);
+    let slug = new_id(&mut violations, "endpoint_id", request.endpoint_id);
+    let display_name = violations.take(NAME_FIELD, value::display_name(endpoint.display_name));
+    let target = target(&mut violations, endpoint.target, targets);
+    let profile = violations.take(PROFILE_FIELD, signature_profile(endpoint.signature_profile));
+    let retry_policy = retry_policy(&mut violations, tenant.as_ref(), &endpoint.retry_policy);
+    let max_in_flight = violations.take(IN_FLIGHT_FIELD, max_in_flight(endpoint.max_in_flight));
+    let labels = value::labels(&mut violations, LABELS_FIELD, endpoint.labels);
+    let key = if secret.is_empty() {
+        Some(WantedKey::Fresh(KeyAlgorithm::HmacSha256))
+    } else {
+        violations
+            .take("secret", key_ring::imported(&secret))
+            .map(WantedKey::Imported)
+    };
+    let command = || {
+        Some(CreateEndpoint {
+            tenant: tenant?,
+            slug: slug?,
+            display_name: display_name?,
+            target: target?,
+            signature_profile: profile?,
+            retry_policy: retry_policy?,
+            max_in_flight: max_in_flight?,
+            labels: labels?,
+            key: key?,
+        })
+    };
+    finish(violations, command())
+}
+
+pub(crate) fn get(request: v1::GetEndpointRequest) -> Result<EndpointName, Error> {
+    single("name", EndpointName::parse(&request.name))
+}
+
+pub(crate) fn list(request: v1::ListEndpointsRequest) -> Result<ListEndpoints, Error> {
+    let mut violations = Violations::new();
+    let parent = violations.take("parent", TenantName::parse(&request.parent));
+    let scope = format!("{}/endpoints", request.parent);
+    let page = page(
+        &mut violations,
+        scope,
+        request.page_size,
+        &request.page_token,
+    );
+    let command = || {
+        Some(ListEndpoints {
+            tenant: parent?.0,
+            page: page?,
+        })
+    };
+    finish(violations, command())
+}
+
+fn read_mask(
+    mask: Option<prost_types::FieldMask>,
+    endpoint: &v1::Endpoint,
+    violations: &mut Violations,
+) -> Mask {
+    let http = endpoint
+        .target
+        .as_ref()
+        .map(|v1::endpoint::Target::Http(http)| http);
+    let sets = |part: fn(&v1::HttpTarget) -> bool| http.is_some_and(part);
+    let fields = Fields {
+        changeable: &[
+            ("display_name", !endpoint.display_name.is_empty()),
+            // Without a mask only the parts that are set are meant, not the whole.
+            ("http", false),
+            ("http.url", sets(|http| !http.url.is_empty())),
+            ("http.timeout", sets(|http| http.timeout.is_some())),
+            ("http.headers", sets(|http| !http.headers.is_empty())),
+            (
+                "http.header_prefix",
+                sets(|http| !http.header_prefix.is_empty()),
+            ),
+            ("signature_profile", endpoint.signature_profile != 0),
+            ("retry_policy", !endpoint.retry_policy.is_empty()),
+            ("max_in_flight", endpoint.max_in_flight != 0),
+            ("labels", !endpoint.labels.is_empty()),
+        ],
+        output_only: &["state", "disable_reason", "signing_secret"],
+        fixed: &[],
+    };
+    Mask::read(mask, &fields, violations)
+}
+
+fn masked_target(
+    violations: &mut Violations,
+    mask: &Mask,
+    wire: Option<v1::endpoint::Target>,
+    targets: &dyn TargetPolicy,
+) -> TargetChange {
+    let whole = mask.has("http");
+    let http = match wire {
+        Some(v1::endpoint::Target::Http(http)) => http,
+        None if whole => {
+            violations.add(HTTP_FIELD, "is required");
+            return TargetChange::default();
+        }
+        None => v1::HttpTarget::default(),
+    };
+    target_change(violations, http, |path| whole || mask.has(path), targets)
+}
+
+pub(crate) fn update(
+    request: v1::UpdateEndpointRequest,
+    targets: &dyn TargetPolicy,
+) -> Result<UpdateEndpoint, Error> {
+    let mut violations = Violations::new();
+    let Some(endpoint) = request.endpoint else {
+        return Err(Error::invalid("endpoint", "is required"));
+    };
+    let mask = read_mask(request.update_mask, &endpoint, &mut violations);
+    let name = violations.take("endpoint.name", EndpointName::parse(&endpoint.name));
+    let etag = etag(&mut violations, "endpoint.etag", &endpoint.etag);
+    let display_name = mask
+        .has("display_name")
+        .then(|| violations.take(NAME_FIELD, value::display_name(endpoint.display_name)))
+        .flatten();
+    let target = masked_target(&mut violations, &mask, endpoint.target, targets);
+    let profile = mask
+        .has("signature_profile")
+        .then(|| violations.take(PROFILE_FIELD, signature_profile(endpoint.signature_profile)))
+        .flatten();
+    let tenant = name.as_ref().map(|name| &name.tenant);
+    let retry_policy = mask
+        .has("retry_policy")
+        .then(|| retry_policy(&mut violations, tenant, &endpoint.retry_policy))
+        .flatten();
+    let max_in_flight = mask
+        .has("max_in_flight")
+        .then(|| violations.take(IN_FLIGHT_FIELD, max_in_flight(endpoint.max_in_flight)))
+        .flatten();
+    let labels = mask
+        .has("labels")
+        .then(|| value::labels(&mut violations, LABELS_FIELD, endpoint.labels))
+        .flatten();
+    let command = name.map(|name| UpdateEndpoint {
+        name,
+        etag,
+        display_name,
+        target,
+        signature_profile: profile,
+        retry_policy,
+        max_in_flight,
+        labels,
+    });
+    finish(violations, command)
+}
+
+fn verb(name: &str, sent_etag: &str) -> Result<EndpointVerb, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", EndpointName::parse(name));
+    let etag = etag(&mut violations, "etag", sent_etag);
+    finish(violations, name.map(|name| EndpointVerb { name, etag }))
+}
+
+pub(crate) fn delete(request: v1::DeleteEndpointRequest) -> Result<EndpointVerb, Error> {
+    verb(&request.name, &request.etag)
+}
+
+pub(crate) fn enable(request: v1::EnableEndpointRequest) -> Result<EndpointVerb, Error> {
+    verb(&request.name, &request.etag)
+}
+
+pub(crate) fn disable(request: v1::DisableEndpointRequest) -> Result<DisableEndpoint, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", EndpointName::parse(&request.name));
+    let etag = etag(&mut violations, "etag", &request.etag);
+    let reason = violations.take("reason", value::reason(request.reason));
+    let command = || {
+        Some(DisableEndpoint {
+            name: name?,
+            etag,
+            reason: reason?,
+        })
+    };
+    finish(violations, command())
+}
+
+fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
+    let headers = target
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    v1::endpoint::Target::Http(v1::HttpTarget {
+        url: target.url.clone(),
+        timeout: Some(grpc::duration(target.timeout)),
+        headers: headers.collect(),
+        header_prefix: target.header_prefix.clone(),
+    })
+}
+
+pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
+    let endpoint = &view.endpoint;
+    let meta = WireMeta::from(&endpoint.meta);
+    let name = EndpointName {
+        tenant: view.tenant.clone(),
+        id: endpoint.slug.clone(),
+    };
+    let policy = view.retry_policy.as_ref().map(|slug| {
+        RetryPolicyName {
+            tenant: view.tenant.clone(),
+            id: slug.clone(),
+        }
+        .to_string()
+    });
+    let (state, disable_reason) = match &endpoint.state {
+        EndpointState::Active => (v1::EndpointState::Active, String::new()),
+        EndpointState::Disabled { reason } => (v1::EndpointState::Disabled, reason.clone()),
+    };
+    v1::Endpoint {
+        name: name.to_string(),
+        uid: endpoint.id.to_string(),
+        display_name: endpoint.display_name.clone(),
+        target: Some(wire_target(&endpoint.target)),
+        signature_profile: wire_profile(endpoint.signature_profile).into(),
+        retry_policy: policy.unwrap_or_default(),
+        max_in_flight: endpoint.max_in_flight.into(),
+        state: state.into(),
+        disable_reason,
+        labels: value::label_map(&endpoint.labels),
+        create_time: meta.create_time,
+        update_time: meta.update_time,
+        etag: meta.etag,
+        revision: meta.revision,
+        signing_secret: String::new(),
+    }
+}
+
+/// The one answer that shows the secret.
+pub(crate) fn created(created: &CreatedEndpoint) -> v1::Endpoint {
+    v1::Endpoint {
+        signing_secret: created.secret.expose().to_owned(),
+        ..message(&created.view)
+    }
+}
+
+pub(crate) fn messages(page: &Page<EndpointView>) -> v1::ListEndpointsResponse {
+    let (endpoints, next_page_token) =
+        super::page::messages(page, |view| view.endpoint.slug.as_str(), message);
+    v1::ListEndpointsResponse {
+        endpoints,
+        next_page_token,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,468 @@
+//! Use cases of endpoints.
+
+use crate::{
+    Dependencies, headers,
+    key_material::WantedKey,
+    key_ring::check_profile,
+    names::{EndpointName, RetryPolicyName},
+    page::{Page, PageRequest},
+    write::Change,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use turnbuckle_domain::{
+    Caller, Endpoint, EndpointId, EndpointState, Error, HttpTarget, KeyAlgorithm, KeyRing,
+    KeyState, Labels, ResourceId, RetryPolicyId, Revision, SignatureProfile, Tenant, Violations,
+};
+use turnbuckle_signing::SecretText;
+
+/// Where an endpoint's retry policy stands in requests.
+const RETRY_POLICY_FIELD: &str = "endpoint.retry_policy";
+
+/// Where an endpoint's extra headers stand in requests.
+pub(crate) const HEADERS_FIELD: &str = "endpoint.http.headers";
+
+/// An endpoint with the names of its tenant and retry policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndpointView {
+    pub(crate) tenant: ResourceId,
+    pub(crate) retry_policy: Option<ResourceId>,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// An endpoint just made, with the one look at its secret.
+#[derive(Debug)]
+pub(crate) struct CreatedEndpoint {
+    pub(crate) view: EndpointView,
+    pub(crate) secret: SecretText,
+}
+
+/// An endpoint to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct CreateEndpoint {
+    pub(crate) tenant: ResourceId,
+    /// None: the server makes one.
+    pub(crate) slug: Option<ResourceId>,
+    pub(crate) display_name: String,
+    pub(crate) target: HttpTarget,
+    pub(crate) signature_profile: SignatureProfile,
+    /// None: the built-in default.
+    pub(crate) retry_policy: Option<RetryPolicyName>,
+    pub(crate) max_in_flight: u16,
+    pub(crate) labels: Labels,
+    pub(crate) key: WantedKey,
+}
+
+/// Which endpoints to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListEndpoints {
+    pub(crate) tenant: ResourceId,
+    pub(crate) page: PageRequest,
+}
+
+/// New values of a receiver's fields; none keeps the old one. `Debug` hides what the target's hides.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct TargetChange {
+    pub(crate) url: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) headers: Option<BTreeMap<String, String>>,
+    pub(crate) header_prefix: Option<String>,
+}
+
+impl std::fmt::Debug for TargetChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TargetChange")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// New values of an endpoint's fields; none keeps the old one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UpdateEndpoint {
+    pub(crate) name: EndpointName,
+    pub(crate) etag: Option<Revision>,
+    pub(crate) display_name: Option<String>,
+    pub(crate) target: TargetChange,
+    pub(crate) signature_profile: Option<SignatureProfile>,
+    /// Some(none): back to the built-in default.
+    pub(crate) retry_policy: Option<Option<RetryPolicyName>>,
+    pub(crate) max_in_flight: Option<u16>,
+    pub(crate) labels: Option<Labels>,
+}
+
+impl UpdateEndpoint {
+    fn apply(
+        &self,
+        retry_policy: Option<Option<RetryPolicyId>>,
+        endpoint: &mut Endpoint,
+    ) -> Result<(), Error> {
+        if let Some(display_name) = &self.display_name {
+            endpoint.display_name.clone_from(display_name);
+        }
+        self.target.apply(&mut endpoint.target)?;
+        endpoint.signature_profile = self.signature_profile.unwrap_or(endpoint.signature_profile);
+        endpoint.retry_policy = retry_policy.unwrap_or(endpoint.retry_policy);
+        endpoint.max_in_flight = self.max_in_flight.unwrap_or(endpoint.max_in_flight);
+        if let Some(labels) = &self.labels {
+            endpoint.labels.clone_from(labels);
+        }
+        Ok(())
+    }
+}
+
+impl TargetChange {
+    fn apply(&self, target: &mut HttpTarget) -> Result<(), Error> {
+        if let Some(url) = &self.url {
+            target.url.clone_from(url);
+        }
+        target.timeout = self.timeout.unwrap_or(target.timeout);
+        if let Some(headers) = &self.headers {
+            target.headers.clone_from(headers);
+        }
+        if let Some(prefix) = &self.header_prefix {
+            target.header_prefix.clone_from(prefix);
+        }
+        // Either half may be the old one, so this rule is only known now.
+        let mut violations = Violations::new();
+        let prefix = &target.header_prefix;
+        headers::check_family(&target.headers, prefix, HEADERS_FIELD, &mut violations);
+        violations.finish()
+    }
+}
+
+/// An endpoint to be deleted or enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndpointVerb {
+    pub(crate) name: EndpointName,
+    pub(crate) etag: Option<Revision>,
+}
+
+/// An endpoint to be disabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DisableEndpoint {
+    pub(crate) name: EndpointName,
+    pub(crate) etag: Option<Revision>,
+    pub(crate) reason: String,
+}
+
+/// What can be done with endpoints.
+pub(crate) struct Endpoints(pub(crate) Arc<Dependencies>);
+
+impl Endpoints {
+    pub(crate) async fn create(
+        &self,
+        caller: &Caller,
+        command: &CreateEndpoint,
+    ) -> Result<CreatedEndpoint, Error> {
+        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let endpoint = self.draft(&tenant, command).await?;
+        let name = EndpointName {
+            tenant: tenant.slug,
+            id: endpoint.slug.clone(),
+        };
+        let profile = endpoint.signature_profile;
+        check_profile(profile, [command.key.algorithm()], &name.to_string())?;
+        let signing_key = command.key.make()?;
+        let now = endpoint.meta.created_at;
+        let key = self.0.seal_key(&endpoint, &signing_key, now)?;
+        let write = self
+            .0
+            .store
+            .create_endpoint(endpoint, KeyRing::with_first(key, now));
+        let endpoint = self.0.create(&name.to_string(), write).await?;
+        let retry_policy = command
+            .retry_policy
+            .as_ref()
+            .map(|policy| policy.id.clone());
+        Ok(CreatedEndpoint {
+            view: EndpointView {
+                tenant: name.tenant,
+                retry_policy,
+                endpoint,
+            },
+            secret: signing_key.secret_text(),
+        })
+    }
+
+    pub(crate) async fn get(
+        &self,
+        caller: &Caller,
+        name: &EndpointName,
+    ) -> Result<EndpointView, Error> {
+        let endpoint = self.read(caller, name).await?;
+        self.view(name, endpoint).await
+    }
+
+    pub(crate) async fn list(
+        &self,
+        caller: &Caller,
+        command: &ListEndpoints,
+    ) -> Result<Page<EndpointView>, Error> {
+        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let after = command.page.after.as_deref();
+        let rows = self
+            .0
+            .store
+            .endpoints(tenant.id, after, command.page.fetch())
+            .await?;
+        let page = command.page.cut(rows, |row| row.slug.as_str());
+        let ids: BTreeSet<RetryPolicyId> = page
+            .rows
+            .iter()
+            .filter_map(|row| row.retry_policy)
+            .collect();
+        let ids: Vec<RetryPolicyId> = ids.into_iter().collect();
+        let slugs = match ids.as_slice() {
+            [] => HashMap::new(),
+            ids => self.0.store.retry_policy_slugs(tenant.id, ids).await?,
+        };
+        Ok(page.filter_map(|endpoint| {
+            let retry_policy = endpoint.retry_policy.and_then(|id| slugs.get(&id).cloned());
+            Some(EndpointView {
+                tenant: tenant.slug.clone(),
+                retry_policy,
+                endpoint,
+            })
+        }))
+    }
+
+    pub(crate) async fn update(
+        &self,
+        caller: &Caller,
+        command: &UpdateEndpoint,
+    ) -> Result<EndpointView, Error> {
+        let retry_policy = match &command.retry_policy {
+            Some(wanted) => {
+                let tenant = self.0.enter(caller, &command.name.tenant).await?;
+                Some(self.resolve(&tenant, wanted.as_ref()).await?)
+            }
+            None => None,
+        };
+        let resource = command.name.to_string();
+        let change = Change {
+            resource: &resource,
+            etag: command.etag,
+        };
+        let endpoint = self
+            .0
+            .update(
+                &change,
+                || self.read(caller, &command.name),
+                |endpoint| command.apply(retry_policy, endpoint),
+                |endpoint: Endpoint, seen| async move {
+                    if command.signature_profile.is_some() {
+                        self.keys_fit(&endpoint, &command.name).await?;
+                    }
+                    self.0.store.update_endpoint(endpoint, seen).await
+                },
+            )
+            .await?;
+        self.view(&command.name, endpoint).await
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        caller: &Caller,
+        command: &EndpointVerb,
+    ) -> Result<(), Error> {
+        let change = Change {
+            resource: &command.name.to_string(),
+            etag: command.etag,
+        };
+        self.0
+            .delete(
+                &change,
+                || self.read(caller, &command.name),
+                |endpoint| async move {
+                    self.0
+                        .store
+                        .delete_endpoint(&endpoint, self.0.clock.now())
+                        .await
+                },
+            )
+            .await
+    }
+
+    pub(crate) async fn disable(
+        &self,
+        caller: &Caller,
+        command: &DisableEndpoint,
+    ) -> Result<EndpointView, Error> {
+        let state = EndpointState::Disabled {
+            reason: command.reason.clone(),
+        };
+        self.set_state(caller, &command.name, command.etag, &state)
+            .await
+    }
+
+    pub(crate) async fn enable(
+        &self,
+        caller: &Caller,
+        command: &EndpointVerb,
+    ) -> Result<EndpointView, Error> {
+        self.set_state(caller, &command.name, command.etag, &EndpointState::Active)
+            .await
+    }
+
+    async fn set_state(
+        &self,
+        caller: &Caller,
+        name: &EndpointName,
+        etag: Option<Revision>,
+        state: &EndpointState,
+    ) -> Result<EndpointView, Error> {
+        let change = Change {
+            resource: &name.to_string(),
+            etag,
+        };
+        let endpoint = self
+            .0
+            .update(
+                &change,
+                || self.read(caller, name),
+                |endpoint: &mut Endpoint| {
+                    endpoint.state.clone_from(state);
+                    Ok(())
+                },
+                |endpoint, seen| self.0.store.update_endpoint(endpoint, seen),
+            )
+            .await?;
+        self.view(name, endpoint).await
+    }
+
+    async fn draft(&self, tenant: &Tenant, command: &CreateEndpoint) -> Result<Endpoint, Error> {
+        let id = EndpointId::from_uuid(self.0.ids.uuid());
+        let slug = match &command.slug {
+            Some(slug) => slug.clone(),
+            None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
+        };
+        Ok(Endpoint {
+            id,
+            tenant: tenant.id,
+            slug,
+            display_name: command.display_name.clone(),
+            target: command.target.clone(),
+            signature_profile: command.signature_profile,
+            retry_policy: self.resolve(tenant, command.retry_policy.as_ref()).await?,
+            max_in_flight: command.max_in_flight,
+            state: EndpointState::Active,
+            labels: command.labels.clone(),
+            meta: self.0.fresh_meta(),
+        })
+    }
+
+    async fn read(&self, caller: &Caller, name: &EndpointName) -> Result<Endpoint, Error> {
+        let tenant = self.0.enter(caller, &name.tenant).await?;
+        let found = self.0.store.endpoint(tenant.id, &name.id).await?;
+        found.ok_or_else(|| Error::NotFound {
+            resource: name.to_string(),
+        })
+    }
+
+    async fn resolve(
+        &self,
+        tenant: &Tenant,
+        wanted: Option<&RetryPolicyName>,
+    ) -> Result<Option<RetryPolicyId>, Error> {
+        let Some(name) = wanted else {
+            return Ok(None);
+        };
+        match self.0.store.retry_policy(tenant.id, &name.id).await? {
+            Some(policy) => Ok(Some(policy.id)),
+            None => Err(Error::invalid(
+                RETRY_POLICY_FIELD,
+                format!("{name} does not exist: create it first, or leave the field empty"),
+            )),
+        }
+    }
+
+    /// No key that signs, or may sign at the next verb, may be of a kind the profile cannot carry.
+    async fn keys_fit(&self, endpoint: &Endpoint, name: &EndpointName) -> Result<(), Error> {
+        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await?;
+        let now = self.0.clock.now();
+        let usable = ring.keys.iter().filter(|key| {
+            matches!(
+                key.state_at(now),
+                KeyState::Staged | KeyState::Active | KeyState::Retiring
+            )
+        });
+        let algorithms: Vec<KeyAlgorithm> = usable.map(|key| key.algorithm).collect();
+        check_profile(endpoint.signature_profile, algorithms, &name.to_string())
+    }
+
+    async fn view(&self, name: &EndpointName, endpoint: Endpoint) -> Result<EndpointView, Error> {
+        let retry_policy = match endpoint.retry_policy {
+            Some(id) => self
+                .0
+                .store
+                .retry_policy_slugs(endpoint.tenant, &[id])
+                .await?
+                .remove(&id),
+            None => None,
+        };
+        Ok(EndpointView {
+            tenant: name.tenant.clone(),
+            retry_policy,
+            endpoint,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> HttpTarget {
+        HttpTarget {
+            url: "https://a.example/hook".to_owned(),
+            timeout: Duration::from_secs(15),
+            headers: BTreeMap::from([("acme-key".to_owned(), "1".to_owned())]),
+            header_prefix: "webhook".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_target_keeps_what_is_not_named() {
+        let mut changed = target();
+        let change = TargetChange {
+            timeout: Some(Duration::from_secs(3)),
+            ..Default::default()
+        };
+        change.apply(&mut changed).unwrap();
+        assert!(
+            changed
+                == HttpTarget {
+                    timeout: Duration::from_secs(3),
+                    ..target()
+                }
+        );
+    }
+
+    #[test]
+    fn a_new_prefix_is_held_against_the_old_headers() {
+        let change = TargetChange {
+            header_prefix: Some("acme".to_owned()),
+            ..TargetChange::default()
+        };
+        let error = change.apply(&mut target()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("endpoint.http.headers: header \"acme-key\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn debug_shows_neither_url_nor_headers() {
+        let change = TargetChange {
+            url: Some("https://u:p@h/".to_owned()),
+            ..Default::default()
+        };
+        assert!(!format!("{change:?}").contains("u:p"));
+    }
+}

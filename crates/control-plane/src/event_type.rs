@@ -1,0 +1,187 @@
+//! Use cases of event types.
+
+use crate::{
+    Dependencies,
+    names::EventTypeName,
+    page::{Page, PageRequest},
+    write::Change,
+};
+use std::sync::Arc;
+use turnbuckle_domain::{
+    Caller, Error, EventType, EventTypeId, Labels, ResourceId, Revision, TypeName,
+};
+
+/// An event type with the name of its tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventTypeView {
+    pub(crate) tenant: ResourceId,
+    pub(crate) event_type: EventType,
+}
+
+/// An event type to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CreateEventType {
+    pub(crate) tenant: ResourceId,
+    pub(crate) type_name: TypeName,
+    pub(crate) description: String,
+    pub(crate) labels: Labels,
+}
+
+/// Which event types to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListEventTypes {
+    pub(crate) tenant: ResourceId,
+    pub(crate) page: PageRequest,
+}
+
+/// New values of an event type's fields; none keeps the old one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UpdateEventType {
+    pub(crate) name: EventTypeName,
+    pub(crate) etag: Option<Revision>,
+    pub(crate) description: Option<String>,
+    pub(crate) labels: Option<Labels>,
+}
+
+impl UpdateEventType {
+    fn apply(&self, event_type: &mut EventType) {
+        if let Some(description) = &self.description {
+            event_type.description.clone_from(description);
+        }
+        if let Some(labels) = &self.labels {
+            event_type.labels.clone_from(labels);
+        }
+    }
+}
+
+/// An event type to be deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeleteEventType {
+    pub(crate) name: EventTypeName,
+    pub(crate) etag: Option<Revision>,
+}
+
+/// What can be done with event types.
+pub(crate) struct EventTypes(pub(crate) Arc<Dependencies>);
+
+impl EventTypes {
+    pub(crate) async fn create(
+        &self,
+        caller: &Caller,
+        command: &CreateEventType,
+    ) -> Result<EventTypeView, Error> {
+        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let name = EventTypeName {
+            tenant: tenant.slug,
+            id: command.type_name.clone(),
+        };
+        let event_type = EventType {
+            id: EventTypeId::from_uuid(self.0.ids.uuid()),
+            tenant: tenant.id,
+            type_name: command.type_name.clone(),
+            description: command.description.clone(),
+            labels: command.labels.clone(),
+            meta: self.0.fresh_meta(),
+        };
+        let write = self.0.store.create_event_type(event_type);
+        let event_type = self.0.create(&name.to_string(), write).await?;
+        Ok(EventTypeView {
+            tenant: name.tenant,
+            event_type,
+        })
+    }
+
+    pub(crate) async fn get(
+        &self,
+        caller: &Caller,
+        name: &EventTypeName,
+    ) -> Result<EventTypeView, Error> {
+        let event_type = self.read(caller, name).await?;
+        Ok(EventTypeView {
+            tenant: name.tenant.clone(),
+            event_type,
+        })
+    }
+
+    pub(crate) async fn list(
+        &self,
+        caller: &Caller,
+        command: &ListEventTypes,
+    ) -> Result<Page<EventTypeView>, Error> {
+        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let after = command.page.after.as_deref();
+        let rows = self
+            .0
+            .store
+            .event_types(tenant.id, after, command.page.fetch())
+            .await?;
+        let view = |event_type| {
+            Some(EventTypeView {
+                tenant: tenant.slug.clone(),
+                event_type,
+            })
+        };
+        Ok(command
+            .page
+            .cut(rows, |row| row.type_name.as_str())
+            .filter_map(view))
+    }
+
+    pub(crate) async fn update(
+        &self,
+        caller: &Caller,
+        command: &UpdateEventType,
+    ) -> Result<EventTypeView, Error> {
+        let change = Change {
+            resource: &command.name.to_string(),
+            etag: command.etag,
+        };
+        let event_type = self
+            .0
+            .update(
+                &change,
+                || self.read(caller, &command.name),
+                |event_type| {
+                    command.apply(event_type);
+                    Ok(())
+                },
+                |event_type, seen| self.0.store.update_event_type(event_type, seen),
+            )
+            .await?;
+        Ok(EventTypeView {
+            tenant: command.name.tenant.clone(),
+            event_type,
+        })
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        caller: &Caller,
+        command: &DeleteEventType,
+    ) -> Result<(), Error> {
+        let change = Change {
+            resource: &command.name.to_string(),
+            etag: command.etag,
+        };
+        self.0
+            .delete(
+                &change,
+                || self.read(caller, &command.name),
+                |event_type| async move {
+                    self.0
+                        .store
+                        .delete_event_type(&event_type, self.0.clock.now())
+                        .await
+                },
+            )
+            .await
+    }
+
+    async fn read(&self, caller: &Caller, name: &EventTypeName) -> Result<EventType, Error> {
+        let tenant = self.0.enter(caller, &name.tenant).await?;
+        let found = self.0.store.event_type(tenant.id, &name.id).await?;
+        found.ok_or_else(|| Error::NotFound {
+            resource: name.to_string(),
+        })
+    }
+}

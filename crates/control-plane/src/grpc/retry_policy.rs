@@ -1,0 +1,64 @@
+//! The RetryPolicies service.
+
+use super::{decode, refuse};
+use crate::{Dependencies, convert::retry_policy as convert, retry_policy::RetryPolicies};
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+use turnbuckle_proto::v1::{self, retry_policies_server::RetryPolicies as Contract};
+
+/// Serves retry policies.
+pub(crate) struct Service(RetryPolicies);
+
+impl Service {
+    pub(crate) fn new(dependencies: Arc<Dependencies>) -> Self {
+        Self(RetryPolicies(dependencies))
+    }
+}
+
+#[tonic::async_trait]
+impl Contract for Service {
+    async fn create_retry_policy(
+        &self,
+        request: Request<v1::CreateRetryPolicyRequest>,
+    ) -> Result<Response<v1::RetryPolicy>, Status> {
+        let (caller, command) = decode(request, convert::create)?;
+        let answer = self.0.create(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn get_retry_policy(
+        &self,
+        request: Request<v1::GetRetryPolicyRequest>,
+    ) -> Result<Response<v1::RetryPolicy>, Status> {
+        let (caller, command) = decode(request, convert::get)?;
+        let answer = self.0.get(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn list_retry_policies(
+        &self,
+        request: Request<v1::ListRetryPoliciesRequest>,
+    ) -> Result<Response<v1::ListRetryPoliciesResponse>, Status> {
+        let (caller, command) = decode(request, convert::list)?;
+        let answer = self.0.list(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::messages(&answer)))
+    }
+
+    async fn update_retry_policy(
+        &self,
+        request: Request<v1::UpdateRetryPolicyRequest>,
+    ) -> Result<Response<v1::RetryPolicy>, Status> {
+        let (caller, command) = decode(request, convert::update)?;
+        let answer = self.0.update(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn delete_retry_policy(
+        &self,
+        request: Request<v1::DeleteRetryPolicyRequest>,
+    ) -> Result<Response<()>, Status> {
+        let (caller, command) = decode(request, convert::delete)?;
+        self.0.delete(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(()))
+    }
+}

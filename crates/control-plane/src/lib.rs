@@ -1,0 +1,98 @@
+//! The control plane: gRPC services for configuration, and their use cases.
+//!
+//! ```text
+//!  request ──► convert (wire → command, every violation at once)
+//!                 │
+//!                 ▼                       ┌─ ConfigStore  rows, revision by revision
+//!              use case ─── enter tenant ─┼─ SecretSealer keys at rest
+//!                 │                       ├─ TargetPolicy which URLs may be stored
+//!                 ▼                       └─ Propagation  wait until this process uses the change
+//!  answer ◄── convert (row → wire, cannot fail)
+//! ```
+//!
+//! A handler has three lines: decode, use case, encode. Whether a role may call a method at all is
+//! decided by a layer in front, from the proto's method options; whether the caller may touch this
+//! tenant is decided here, in every use case, before anything is read.
+//!
+//! # Invariants
+//! - The tenant is entered before it is looked up, so that tenants cannot be probed (I12).
+//! - A reference is resolved inside the tenant of the row that holds it (I12).
+//! - A write that changes nothing makes no revision.
+//! - A write is answered after this process uses it, so that the next publish sees it.
+//! - An etag, when sent, must be current; verbs on keys always need one, so that two admins cannot
+//!   lose a key (I14).
+//! - A secret leaves once, in the answer of the call that made it; it is in no error and no log (I7).
+
+mod convert;
+mod dependencies;
+mod endpoint;
+mod event_type;
+mod grpc;
+mod headers;
+mod key_material;
+mod key_ring;
+mod names;
+mod page;
+mod retry_policy;
+mod subscription;
+mod tenant;
+mod write;
+
+pub use dependencies::Dependencies;
+
+use std::sync::Arc;
+use tonic::service::RoutesBuilder;
+use turnbuckle_proto::v1::{
+    endpoints_server::EndpointsServer, event_types_server::EventTypesServer,
+    keys_server::KeysServer, retry_policies_server::RetryPoliciesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
+};
+
+/// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
+const REQUEST_BYTES_MAX: usize = 256 * 1024;
+
+/// The six configuration services.
+pub struct ControlPlane {
+    dependencies: Arc<Dependencies>,
+}
+
+impl ControlPlane {
+    /// Builds the services on these ports.
+    #[must_use]
+    pub fn new(dependencies: Dependencies) -> Self {
+        Self {
+            dependencies: Arc::new(dependencies),
+        }
+    }
+
+    /// Adds the services to a server's routes.
+    pub fn add_to(self, routes: &mut RoutesBuilder) {
+        let on = || Arc::clone(&self.dependencies);
+        let limit = REQUEST_BYTES_MAX;
+        routes
+            .add_service(
+                TenantsServer::new(grpc::tenant::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                EventTypesServer::new(grpc::event_type::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                EndpointsServer::new(grpc::endpoint::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                SubscriptionsServer::new(grpc::subscription::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                RetryPoliciesServer::new(grpc::retry_policy::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeysServer::new(grpc::key_ring::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            );
+    }
+}

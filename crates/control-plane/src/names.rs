@@ -1,0 +1,288 @@
+//! Resource names: parsed once into types, so that nothing behind the door splits strings.
+
+use std::fmt;
+use turnbuckle_domain::{KeyId, ResourceId, TypeName};
+
+/// Enough of a bad name to recognise it, and no more.
+const SHOWN_CHARS: usize = 100;
+
+/// The text is no resource name of the expected kind.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum InvalidName {
+    /// It has other parts.
+    #[error("is {text:?}; use the form {form}")]
+    Form {
+        /// The text, cut.
+        text: String,
+        /// What was expected.
+        form: &'static str,
+    },
+    /// One of its ids has other characters.
+    #[error("does not fit {form}: {part} {problem}")]
+    Part {
+        /// What was expected.
+        form: &'static str,
+        /// Which id.
+        part: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl InvalidName {
+    fn form(text: &str, form: &'static str) -> Self {
+        Self::Form {
+            text: text.chars().take(SHOWN_CHARS).collect(),
+            form,
+        }
+    }
+}
+
+/// Takes a name apart: the ids between the fixed collection words of its form.
+fn ids<'a, const N: usize>(
+    text: &'a str,
+    form: &'static str,
+) -> Result<[(&'static str, &'a str); N], InvalidName> {
+    let mut found = [("", ""); N];
+    let mut slots = found.iter_mut();
+    let mut parts = text.split('/');
+    for expected in form.split('/') {
+        let part = parts.next().ok_or_else(|| InvalidName::form(text, form))?;
+        let placeholder = expected
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        let fits = match (placeholder, part) {
+            (Some(_), "") => false,
+            (Some(name), id) => slots.next().is_some_and(|slot| {
+                *slot = (name, id);
+                true
+            }),
+            (None, word) => word == expected,
+        };
+        if !fits {
+            return Err(InvalidName::form(text, form));
+        }
+    }
+    if parts.next().is_some() {
+        Err(InvalidName::form(text, form))
+    } else {
+        Ok(found)
+    }
+}
+
+fn checked<T, E: fmt::Display>(
+    form: &'static str,
+    part: &'static str,
+    result: Result<T, E>,
+) -> Result<T, InvalidName> {
+    result.map_err(|problem| InvalidName::Part {
+        form,
+        part,
+        problem: problem.to_string(),
+    })
+}
+
+/// `tenants/{tenant}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TenantName(pub(crate) ResourceId);
+
+impl TenantName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(part, id)] = ids(text, Self::FORM)?;
+        checked(Self::FORM, part, ResourceId::new(id)).map(Self)
+    }
+}
+
+impl fmt::Display for TenantName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenants/{}", self.0)
+    }
+}
+
+macro_rules! name_in_tenant {
+    ($(#[$doc:meta])* $name:ident, $collection:literal, $form:literal, $id:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub(crate) struct $name {
+            /// Whose it is.
+            pub(crate) tenant: ResourceId,
+            /// The last part.
+            pub(crate) id: $id,
+        }
+
+        impl $name {
+            pub(crate) const FORM: &'static str = $form;
+
+            pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+                let [(first, tenant), (second, id)] = ids(text, Self::FORM)?;
+                Ok(Self {
+                    tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
+                    id: checked(Self::FORM, second, <$id>::new(id))?,
+                })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "tenants/{}/{}/{}", self.tenant, $collection, self.id)
+            }
+        }
+    };
+}
+
+name_in_tenant!(
+    /// `tenants/{tenant}/eventTypes/{event_type}`.
+    EventTypeName, "eventTypes", "tenants/{tenant}/eventTypes/{event_type}", TypeName
+);
+name_in_tenant!(
+    /// `tenants/{tenant}/endpoints/{endpoint}`.
+    EndpointName, "endpoints", "tenants/{tenant}/endpoints/{endpoint}", ResourceId
+);
+name_in_tenant!(
+    /// `tenants/{tenant}/subscriptions/{subscription}`.
+    SubscriptionName, "subscriptions", "tenants/{tenant}/subscriptions/{subscription}", ResourceId
+);
+name_in_tenant!(
+    /// `tenants/{tenant}/retryPolicies/{retry_policy}`.
+    RetryPolicyName, "retryPolicies", "tenants/{tenant}/retryPolicies/{retry_policy}", ResourceId
+);
+
+/// `tenants/{tenant}/endpoints/{endpoint}/keyRing`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRingName(pub(crate) EndpointName);
+
+impl KeyRingName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keyRing";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(first, tenant), (second, endpoint)] = ids(text, Self::FORM)?;
+        Ok(Self(EndpointName {
+            tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
+            id: checked(Self::FORM, second, ResourceId::new(endpoint))?,
+        }))
+    }
+}
+
+impl fmt::Display for KeyRingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/keyRing", self.0)
+    }
+}
+
+/// `tenants/{tenant}/endpoints/{endpoint}/keys/{key}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyName {
+    /// Whose ring it is on.
+    pub(crate) endpoint: EndpointName,
+    /// The last part.
+    pub(crate) key: KeyId,
+}
+
+impl KeyName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keys/{key}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(first, tenant), (second, endpoint), (third, key)] = ids(text, Self::FORM)?;
+        Ok(Self {
+            endpoint: EndpointName {
+                tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
+                id: checked(Self::FORM, second, ResourceId::new(endpoint))?,
+            },
+            key: checked(Self::FORM, third, key.parse())?,
+        })
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/keys/{}", self.endpoint, self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        let tenant = "tenants/acme";
+        assert_eq!(TenantName::parse(tenant).unwrap().to_string(), tenant);
+        let event_type = "tenants/acme/eventTypes/order.paid";
+        assert_eq!(
+            EventTypeName::parse(event_type).unwrap().to_string(),
+            event_type
+        );
+        let endpoint = "tenants/acme/endpoints/billing";
+        assert_eq!(EndpointName::parse(endpoint).unwrap().to_string(), endpoint);
+        let subscription = "tenants/acme/subscriptions/s_1";
+        assert_eq!(
+            SubscriptionName::parse(subscription).unwrap().to_string(),
+            subscription
+        );
+        let policy = "tenants/acme/retryPolicies/patient";
+        assert_eq!(RetryPolicyName::parse(policy).unwrap().to_string(), policy);
+        let ring = "tenants/acme/endpoints/billing/keyRing";
+        assert_eq!(KeyRingName::parse(ring).unwrap().to_string(), ring);
+    }
+
+    #[test]
+    fn a_server_made_key_id_is_read_back() {
+        let name = KeyName {
+            endpoint: EndpointName::parse("tenants/a/endpoints/b").unwrap(),
+            key: "key_0123456789abcdefghjkmnpqr0".parse::<KeyId>().unwrap(),
+        };
+        assert_eq!(KeyName::parse(&name.to_string()), Ok(name));
+    }
+
+    #[test]
+    fn other_shapes_are_refused_with_the_expected_form() {
+        for bad in [
+            "",
+            "acme",
+            "tenants",
+            "tenants/",
+            "tenants//endpoints/b",
+            "tenants/acme/endpoints",
+            "tenants/acme/endpoints/",
+            "tenants/acme/endpoints/b/",
+            "tenants/acme/endpoints/b/keyRing",
+            "tenants/acme/subscriptions/b",
+            "/tenants/acme/endpoints/b",
+        ] {
+            let error = EndpointName::parse(bad).unwrap_err();
+            assert!(matches!(error, InvalidName::Form { .. }), "{bad}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("tenants/{tenant}/endpoints/{endpoint}"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_part_is_named() {
+        let error = EndpointName::parse("tenants/Acme/endpoints/b")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("tenant is \"Acme\""), "{error}");
+        let error = EndpointName::parse("tenants/acme/endpoints/b.c")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("endpoint is \"b.c\""), "{error}");
+        let error = KeyName::parse("tenants/a/endpoints/b/keys/k")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("key not an id of the form key_"), "{error}");
+    }
+
+    #[test]
+    fn long_names_are_cut_in_errors() {
+        let error = TenantName::parse(&"x".repeat(10_000))
+            .unwrap_err()
+            .to_string();
+        assert!(error.len() < 200);
+    }
+}

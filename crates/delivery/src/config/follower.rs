@@ -1,0 +1,148 @@
+//! Keeps the index in step with the source.
+
+use super::{ConfigIndex, index::Tools};
+use crate::egress::EgressGuard;
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use turnbuckle_domain::{Clock, ConfigSource, Propagation, Revision, SecretSealer, StoreError, Timestamp};
+
+/// Polling is the truth: a change is in use everywhere within this plus one read.
+const POLL: Duration = Duration::from_secs(1);
+/// A writer waits at most this long for its own process to catch up; its write is durable anyway.
+const APPLIED_WAIT: Duration = Duration::from_secs(5);
+
+/// What readers hold: the present index, and a way to learn of the next one.
+#[derive(Clone)]
+pub struct ConfigHandle {
+    index: Arc<ArcSwap<ConfigIndex>>,
+    applied: watch::Receiver<Revision>,
+    hint: Arc<Notify>,
+    checked_at: Arc<AtomicI64>,
+}
+
+impl ConfigHandle {
+    /// The source had nothing newer than the present index at this time.
+    #[must_use]
+    pub fn checked_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.checked_at.load(Ordering::Acquire))
+    }
+
+    /// The present index.
+    #[must_use]
+    pub fn load(&self) -> Arc<ConfigIndex> {
+        self.index.load_full()
+    }
+
+    /// Waits until another revision is in use.
+    pub async fn changed(&mut self) {
+        if self.applied.changed().await.is_err() {
+            // The follower has ended, which stops the process: nothing more will change.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Asks for a look at the source now.
+    pub fn refresh(&self) {
+        self.hint.notify_one();
+    }
+}
+
+#[async_trait]
+impl Propagation for ConfigHandle {
+    async fn applied(&self, revision: Revision) {
+        self.hint.notify_one();
+        let mut applied = self.applied.clone();
+        let reached = applied.wait_for(|known| *known >= revision);
+        if timeout(APPLIED_WAIT, reached).await.is_err() {
+            tracing::warn!(config.revision = revision.0, "configuration is not in use here yet");
+        }
+    }
+}
+
+/// The task that reads changes and swaps the index.
+pub struct ConfigFollower {
+    source: Arc<dyn ConfigSource>,
+    clock: Arc<dyn Clock>,
+    tools: Tools,
+    index: Arc<ArcSwap<ConfigIndex>>,
+    applied: watch::Sender<Revision>,
+    hint: Arc<Notify>,
+    checked_at: Arc<AtomicI64>,
+}
+
+impl ConfigFollower {
+    /// Reads all configuration once, so that whoever holds the handle never sees an empty index.
+    ///
+    /// # Errors
+    /// When the source does not answer.
+    pub async fn start(
+        source: Arc<dyn ConfigSource>,
+        clock: Arc<dyn Clock>,
+        guard: Arc<EgressGuard>,
+        sealer: Arc<dyn SecretSealer>,
+    ) -> Result<(Self, ConfigHandle), StoreError> {
+        let (applied, receiver) = watch::channel(Revision::ZERO);
+        let follower = Self {
+            source,
+            clock,
+            tools: Tools { guard, sealer },
+            index: Arc::new(ArcSwap::from_pointee(ConfigIndex::default())),
+            applied,
+            hint: Arc::new(Notify::new()),
+            checked_at: Arc::default(),
+        };
+        follower.catch_up().await?;
+        let handle = ConfigHandle {
+            index: Arc::clone(&follower.index),
+            applied: receiver,
+            hint: Arc::clone(&follower.hint),
+            checked_at: Arc::clone(&follower.checked_at),
+        };
+        Ok((follower, handle))
+    }
+
+    /// Follows until cancelled. A source that does not answer leaves the last index in use.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.hint.notified() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+            if let Err(error) = self.catch_up().await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "configuration cannot be read; the last one stays in use"
+                );
+            }
+        }
+    }
+
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        let present = self.index.load_full();
+        let asked_at = self.clock.now();
+        let newest = self.source.revision().await?;
+        if newest > present.revision() {
+            let delta = self.source.changes_since(present.revision()).await?;
+            let next = present.apply(delta, &self.tools);
+            let revision = next.revision();
+            self.index.store(Arc::new(next));
+            metrics::gauge!("turnbuckle_config_revision").set(revision.0 as f64);
+            self.applied.send_replace(revision);
+        }
+        self.checked_at.store(asked_at.micros(), Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! The immutable index: tenants, routes and endpoints at one revision.
+
+use super::EndpointEntry;
+use crate::egress::EgressGuard;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
+use turnbuckle_domain::{
+    ConfigDelta, Endpoint, EndpointId, EventTypeId, KeyRing, PayloadFormat, ResourceId,
+    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant,
+    TenantId, TypeName,
+};
+
+/// One endpoint that wants an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Where it goes.
+    pub endpoint: EndpointId,
+    /// What the body looks like.
+    pub format: PayloadFormat,
+}
+
+/// A tenant with its catalogue and subscriptions.
+#[derive(Clone)]
+struct TenantEntry {
+    slug: ResourceId,
+    types: HashMap<TypeName, TypeEntry>,
+    /// By id, so by age: the oldest matching subscription decides the format.
+    subscriptions: BTreeMap<SubscriptionId, Arc<Subscription>>,
+}
+
+/// Routes of an event type are found when the first event of it comes, and kept until something changes.
+#[derive(Clone)]
+struct TypeEntry {
+    id: EventTypeId,
+    routes: OnceLock<Arc<[Route]>>,
+}
+
+/// All configuration at one revision. Readers share it and never lock.
+#[derive(Clone, Default)]
+pub struct ConfigIndex {
+    revision: Revision,
+    by_slug: HashMap<ResourceId, TenantId>,
+    tenants: HashMap<TenantId, Arc<TenantEntry>>,
+    endpoints: HashMap<EndpointId, Arc<EndpointEntry>>,
+    rings: HashMap<EndpointId, KeyRing>,
+    rules: HashMap<RetryPolicyId, Arc<RetryRule>>,
+}
+
+/// What building an entry needs besides the configuration.
+pub(crate) struct Tools {
+    pub(crate) guard: Arc<EgressGuard>,
+    pub(crate) sealer: Arc<dyn SecretSealer>,
+}
+
+impl ConfigIndex {
+    /// The revision this is the state of.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The tenant of that name.
+    #[must_use]
+    pub fn tenant(&self, slug: &ResourceId) -> Option<TenantId> {
+        self.by_slug.get(slug).copied()
+    }
+
+    /// The name of a tenant.
+    #[must_use]
+    pub fn tenant_slug(&self, tenant: TenantId) -> Option<&ResourceId> {
+        self.tenants.get(&tenant).map(|entry| &entry.slug)
+    }
+
+    /// An endpoint, when it exists.
+    #[must_use]
+    pub fn endpoint(&self, id: EndpointId) -> Option<&Arc<EndpointEntry>> {
+        self.endpoints.get(&id)
+    }
+
+    /// The endpoint of that name.
+    #[must_use]
+    pub fn endpoint_by_slug(
+        &self,
+        tenant: TenantId,
+        slug: &ResourceId,
+    ) -> Option<&Arc<EndpointEntry>> {
+        self.endpoints
+            .values()
+            .find(|entry| entry.endpoint.tenant == tenant && entry.endpoint.slug == *slug)
+    }
+
+    /// Where an event of this type goes; none when the type is not registered.
+    #[must_use]
+    pub fn routes(&self, tenant: TenantId, event_type: &TypeName) -> Option<Arc<[Route]>> {
+        let entry = self.tenants.get(&tenant)?;
+        let type_entry = entry.types.get(event_type)?;
+        let find = || self.find_routes(entry, event_type);
+        Some(Arc::clone(type_entry.routes.get_or_init(find)))
+    }
+
+    fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Arc<[Route]> {
+        let mut routes: Vec<Route> = Vec::new();
+        let mut taken = std::collections::HashSet::new();
+        for subscription in entry.subscriptions.values() {
+            let active = self
+                .endpoints
+                .get(&subscription.endpoint)
+                .is_some_and(|endpoint| endpoint.endpoint.is_active());
+            let wanted =
+                subscription.patterns.iter().any(|pattern| pattern.matches(event_type.as_str()));
+            if active && wanted && taken.insert(subscription.endpoint) {
+                routes.push(Route { endpoint: subscription.endpoint, format: subscription.format });
+            }
+        }
+        routes.into()
+    }
+
+    /// The state after a delta. The delta is newer, or says the same again (I14).
+    pub(crate) fn apply(&self, delta: ConfigDelta, tools: &Tools) -> Self {
+        let mut next = self.clone();
+        next.revision = self.revision.max(delta.revision);
+        // Make before break: policies and keys before the endpoints that use them, those before
+        // the subscriptions that lead to them.
+        for tenant in delta.tenants {
+            next.apply_tenant(tenant.value, tenant.deleted);
+        }
+        for event_type in delta.event_types {
+            let value = event_type.value;
+            next.change_tenant(value.tenant, |entry| {
+                if event_type.deleted {
+                    // The name may have been registered anew: only this one goes.
+                    entry.types.retain(|_, known| known.id != value.id);
+                } else {
+                    let known = TypeEntry { id: value.id, routes: OnceLock::new() };
+                    entry.types.insert(value.type_name, known);
+                }
+            });
+        }
+        let mut stale: Vec<EndpointId> = Vec::new();
+        for policy in delta.retry_policies {
+            let (id, rule) = (policy.value.id, policy.value.rule);
+            if policy.deleted {
+                next.rules.remove(&id);
+            } else {
+                next.rules.insert(id, Arc::new(rule));
+            }
+            let users = next.endpoints.values();
+            let users = users.filter(|entry| entry.endpoint.retry_policy == Some(id));
+            stale.extend(users.map(|entry| entry.endpoint.id));
+        }
+        for (id, ring) in delta.key_rings {
+            next.rings.insert(id, ring);
+            stale.push(id);
+        }
+        for id in stale {
+            if let Some(entry) = next.endpoints.get(&id) {
+                let endpoint = entry.endpoint.clone();
+                next.put_endpoint(endpoint, tools);
+            }
+        }
+        for endpoint in delta.endpoints {
+            let (id, tenant) = (endpoint.value.id, endpoint.value.tenant);
+            if endpoint.deleted {
+                next.endpoints.remove(&id);
+                next.rings.remove(&id);
+            } else {
+                next.put_endpoint(endpoint.value, tools);
+            }
+            next.change_tenant(tenant, |_| {});
+        }
+        for subscription in delta.subscriptions {
+            let value = subscription.value;
+            next.change_tenant(value.tenant, |entry| {
+                if subscription.deleted {
+                    entry.subscriptions.remove(&value.id);
+                } else {
+                    entry.subscriptions.insert(value.id, Arc::new(value));
+                }
+            });
+        }
+        next
+    }
+
+    fn apply_tenant(&mut self, tenant: Tenant, deleted: bool) {
+        if deleted {
+            self.tenants.remove(&tenant.id);
+            self.by_slug.retain(|_, id| *id != tenant.id);
+            return;
+        }
+        self.by_slug.insert(tenant.slug.clone(), tenant.id);
+        let fresh = TenantEntry {
+            slug: tenant.slug,
+            types: HashMap::new(),
+            subscriptions: BTreeMap::new(),
+        };
+        self.tenants.entry(tenant.id).or_insert_with(|| Arc::new(fresh));
+    }
+
+    /// Changes a tenant's entry and forgets its found routes.
+    fn change_tenant(&mut self, tenant: TenantId, change: impl FnOnce(&mut TenantEntry)) {
+        if let Some(entry) = self.tenants.get_mut(&tenant) {
+            let entry = Arc::make_mut(entry);
+            change(entry);
+            for known in entry.types.values_mut() {
+                known.routes = OnceLock::new();
+            }
+        }
+    }
+
+    fn put_endpoint(&mut self, endpoint: Endpoint, tools: &Tools) {
+        let rule = endpoint.retry_policy.and_then(|id| self.rules.get(&id)).cloned();
+        let ring = self.rings.get(&endpoint.id).cloned().unwrap_or_default();
+        let id = endpoint.id;
+        let entry = EndpointEntry::new(
+            endpoint,
+            ring,
+            rule.unwrap_or_default(),
+            &tools.guard,
+            Arc::clone(&tools.sealer),
+        );
+        self.endpoints.insert(id, Arc::new(entry));
+    }
+}

@@ -1,0 +1,16 @@
+//! Configuration as the delivery plane uses it: an immutable index, swapped as a whole.
+//!
+//! ```text
+//!  ConfigSource ── changes since r ──► follower ── new index ──► readers (no locks)
+//!                                        └── applied revision ──► Propagation, dispatcher
+//! ```
+
+mod endpoint;
+mod follower;
+mod index;
+mod signer;
+
+pub use endpoint::EndpointEntry;
+pub use follower::{ConfigFollower, ConfigHandle};
+pub use index::{ConfigIndex, Route};
+pub use signer::Signer;

@@ -1,0 +1,288 @@
+//! The dispatcher: the one task that owns every lane.
+
+mod react;
+mod start;
+
+use super::{
+    attempt::Attempter,
+    claims::Reads,
+    input::Input,
+    lane::Lane,
+    limits::{CLAIM_LANES, CLAIM_ROWS, EngineSettings, INPUT_BATCH, INPUTS},
+    settle::SettleQueue,
+};
+use crate::config::ConfigHandle;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use turnbuckle_domain::{Clock, DeliveryQueue, EndpointId, Random, Shard, ShardLease, Timestamp};
+
+/// What a dispatcher is made of.
+pub(crate) struct DispatcherParts {
+    pub(crate) queue: Arc<dyn DeliveryQueue>,
+    pub(crate) config: ConfigHandle,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) attempter: Arc<Attempter>,
+    pub(crate) results: Arc<SettleQueue>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) settings: EngineSettings,
+    /// Whether other processes publish into this store too.
+    pub(crate) shared_store: bool,
+}
+
+pub(crate) struct Dispatcher {
+    config: ConfigHandle,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    attempter: Arc<Attempter>,
+    results: Arc<SettleQueue>,
+    tasks: TaskTracker,
+    settings: EngineSettings,
+    shared_store: bool,
+    inbox: mpsc::Receiver<Input>,
+    /// For attempts: they report here.
+    done: mpsc::WeakSender<Input>,
+    reads: Reads,
+    lanes: HashMap<EndpointId, Lane>,
+    leases: HashMap<Shard, ShardLease>,
+    leaving: HashSet<Shard>,
+    given_back: Option<(Vec<Shard>, oneshot::Sender<()>)>,
+    certain: bool,
+    stopping: bool,
+    /// Lanes that can start something, in turn.
+    ready: VecDeque<EndpointId>,
+    /// When a lane has to be looked at again.
+    timers: BinaryHeap<Reverse<(Timestamp, EndpointId)>>,
+    /// Lanes that may want a claim, in turn, so that many lanes share claims fairly.
+    hungry: VecDeque<EndpointId>,
+    in_flight: usize,
+    unsettled: usize,
+    held: usize,
+    held_bytes: usize,
+}
+
+impl Dispatcher {
+    /// A dispatcher and the sender of its inputs.
+    pub(crate) fn new(parts: DispatcherParts) -> (Self, mpsc::Sender<Input>) {
+        let (inputs, inbox) = mpsc::channel(INPUTS);
+        let reads = Reads {
+            queue: parts.queue,
+            inputs: inputs.downgrade(),
+            tasks: parts.tasks.clone(),
+            clock: Arc::clone(&parts.clock),
+            claiming: false,
+            discovering: None,
+            next_discovery: Instant::now(),
+        };
+        let dispatcher = Self {
+            config: parts.config,
+            clock: parts.clock,
+            random: parts.random,
+            attempter: parts.attempter,
+            results: parts.results,
+            tasks: parts.tasks,
+            settings: parts.settings,
+            shared_store: parts.shared_store,
+            inbox,
+            done: inputs.downgrade(),
+            reads,
+            lanes: HashMap::new(),
+            leases: HashMap::new(),
+            leaving: HashSet::new(),
+            given_back: None,
+            certain: true,
+            stopping: false,
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            hungry: VecDeque::new(),
+            in_flight: 0,
+            unsettled: 0,
+            held: 0,
+            held_bytes: 0,
+        };
+        (dispatcher, inputs)
+    }
+
+    /// Runs until told to stop; then starts nothing more and waits, within the grace time, for what
+    /// is in flight. What is not finished by then stays pending for the next owner.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::with_capacity(INPUT_BATCH);
+        let mut config = self.config.clone();
+        while !stop.is_cancelled() {
+            let wake_at = self.next_wake();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                count = self.inbox.recv_many(&mut batch, INPUT_BATCH) => if count == 0 { return },
+                () = config.changed() => self.wake_suspended(),
+                () = tokio::time::sleep_until(wake_at) => {}
+            }
+            self.turn(&mut batch);
+        }
+        self.stop(batch).await;
+    }
+
+    fn turn(&mut self, batch: &mut Vec<Input>) {
+        for input in batch.drain(..) {
+            self.react(input);
+        }
+        self.fire_timers();
+        self.start_ready();
+        self.ask_store();
+        self.finish_give_back();
+        self.report();
+    }
+
+    async fn stop(mut self, mut batch: Vec<Input>) {
+        self.stopping = true;
+        for input in batch.drain(..) {
+            self.react(input);
+        }
+        let deadline = Instant::now() + self.settings.grace;
+        while self.in_flight > 0 || self.unsettled > 0 {
+            tokio::select! {
+                count = self.inbox.recv_many(&mut batch, INPUT_BATCH) => if count == 0 { break },
+                () = tokio::time::sleep_until(deadline) => {
+                    tracing::warn!(
+                        in_flight = self.in_flight,
+                        "grace time is over; attempts in flight will be made again"
+                    );
+                    break;
+                }
+            }
+            for input in batch.drain(..) {
+                self.react(input);
+            }
+        }
+        self.results.close();
+    }
+
+    /// When to look even if nothing comes in: the nearest timer, or the next discovery.
+    fn next_wake(&self) -> Instant {
+        let discovery = self.reads.next_discovery;
+        let Some(Reverse((at, _))) = self.timers.peek() else { return discovery };
+        discovery.min(Instant::now() + at.since(self.clock.now()))
+    }
+
+    fn fire_timers(&mut self) {
+        let now = self.clock.now();
+        while let Some(Reverse((at, endpoint))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            if lane.suspended_until.is_some_and(|until| until <= now) {
+                lane.suspended_until = None;
+                self.mark_ready(endpoint);
+            }
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            if lane.take_due_retries(now) {
+                self.make_hungry(endpoint);
+            }
+            let lane = self.lanes.get(&endpoint);
+            if let Some(next) = lane.and_then(Lane::next_retry) {
+                self.timers.push(Reverse((next, endpoint)));
+            }
+        }
+    }
+
+    fn wake_suspended(&mut self) {
+        let mut waiting: Vec<EndpointId> = Vec::new();
+        for lane in self.lanes.values_mut() {
+            lane.suspended_until = None;
+            if lane.queued() > 0 {
+                waiting.push(lane.endpoint);
+            }
+        }
+        for endpoint in waiting {
+            self.mark_ready(endpoint);
+        }
+    }
+
+    /// Claims for lanes with room, and discovery when its time has come.
+    fn ask_store(&mut self) {
+        if !self.certain || self.leases.is_empty() {
+            return;
+        }
+        if !self.reads.claiming {
+            let claims = self.wanted_claims();
+            if !claims.is_empty() {
+                self.reads.claim(claims);
+            }
+        }
+        if self.reads.discovering.is_none() && Instant::now() >= self.reads.next_discovery {
+            let shards = self.usable_shards();
+            let shared = self.shared_store;
+            self.reads.discover(shards, shared);
+        }
+    }
+
+    fn wanted_claims(&mut self) -> Vec<turnbuckle_domain::LaneClaim> {
+        let mut claims = Vec::new();
+        let mut rows = CLAIM_ROWS.min(self.room());
+        for _ in 0..self.hungry.len() {
+            if rows == 0 || claims.len() == CLAIM_LANES {
+                break;
+            }
+            let Some(endpoint) = self.hungry.pop_front() else { break };
+            let usable = self.is_usable(Shard::of(endpoint));
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            lane.hungry = false;
+            let Some(mut claim) = lane.wanted_claim().filter(|_| usable) else { continue };
+            // A few from each of many lanes: nobody's backlog fills a claim alone while others wait.
+            let fair = rows.min((CLAIM_ROWS / (self.hungry.len() + 1)).max(16));
+            claim.limit = claim.limit.min(u16::try_from(fair).unwrap_or(u16::MAX));
+            rows -= usize::from(claim.limit);
+            lane.claim_started();
+            claims.push(claim);
+        }
+        claims
+    }
+
+    /// Notes that a lane may want a claim.
+    fn make_hungry(&mut self, endpoint: EndpointId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && !lane.hungry
+        {
+            lane.hungry = true;
+            self.hungry.push_back(endpoint);
+        }
+    }
+
+    fn usable_shards(&self) -> Vec<Shard> {
+        self.leases.keys().copied().filter(|shard| self.is_usable(*shard)).collect()
+    }
+
+    fn is_usable(&self, shard: Shard) -> bool {
+        self.leases.contains_key(&shard) && !self.leaving.contains(&shard)
+    }
+
+    fn finish_give_back(&mut self) {
+        let Some((shards, _)) = &self.given_back else { return };
+        let busy = |lane: &Lane| {
+            shards.contains(&lane.shard) && lane.held() > lane.queued()
+        };
+        if self.lanes.values().any(busy) {
+            return;
+        }
+        if let Some((_, done)) = self.given_back.take()
+            && done.send(()).is_err()
+        {
+            tracing::debug!("the lease keeper stopped waiting; it will ask again");
+        }
+    }
+
+    fn report(&self) {
+        metrics::gauge!("turnbuckle_attempts_in_flight").set(self.in_flight as f64);
+        metrics::gauge!("turnbuckle_deliveries_held").set(self.held as f64);
+        metrics::gauge!("turnbuckle_lanes").set(self.lanes.len() as f64);
+    }
+}

@@ -1,0 +1,315 @@
+//! How the dispatcher reacts to each input.
+
+use super::Dispatcher;
+use crate::engine::{
+    input::{Done, Handoff, Input, Job},
+    lane::Lane,
+    limits::{HELD_BYTES_MAX, HELD_MAX},
+};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
+use turnbuckle_domain::{
+    Attempt, Claimed, Decision, DeliveryId, DeliveryState, EndpointId, FinishReason, LaneClaim,
+    LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement, Shard, ShardLease, Timestamp,
+};
+
+impl Dispatcher {
+    pub(super) fn react(&mut self, input: Input) {
+        match input {
+            Input::HandedOff(handoffs) => {
+                handoffs.into_iter().for_each(|handoff| self.hand_off(handoff));
+            }
+            Input::Done(done) => self.attempt_ended(*done),
+            Input::Claimed { lanes, rows } => self.claim_ended(&lanes, rows),
+            Input::Discovered { lanes, shared } => self.discovered(lanes, shared),
+            Input::Settled(settled) => {
+                settled.into_iter().for_each(|(endpoint, id)| self.settled(endpoint, id));
+            }
+            Input::Leases(leases) => self.leases_renewed(leases),
+            Input::GiveBack { shards, done } => {
+                self.leaving = shards.iter().copied().collect();
+                self.drain_lanes();
+                self.given_back = Some((shards, done));
+            }
+            Input::LeasesUncertain => self.certain = false,
+            Input::Wake(endpoint) => self.wake(endpoint),
+        }
+    }
+
+    fn hand_off(&mut self, handoff: Handoff) {
+        let Handoff { event, deliveries } = handoff;
+        for new in deliveries {
+            if !self.is_usable(Shard::of(new.endpoint)) || self.stopping {
+                // Another worker's, or the next owner's: it is in the store.
+                continue;
+            }
+            let job = Job {
+                delivery: LiveDelivery {
+                    id: new.id,
+                    tenant: event.tenant,
+                    endpoint: new.endpoint,
+                    shard: Shard::of(new.endpoint),
+                    format: new.format,
+                    due_at: event.accepted_at,
+                    attempts: 0,
+                    round_start: 0,
+                    round_at: event.accepted_at,
+                },
+                event: std::sync::Arc::clone(&event),
+            };
+            let has_room = self.room() > 0;
+            let bytes = event.data.len();
+            let lane = self.lanes.entry(new.endpoint).or_insert_with(|| Lane::new(new.endpoint));
+            if lane.hand_off(job, has_room).is_ok() {
+                self.held += 1;
+                self.held_bytes += bytes;
+                self.mark_ready(new.endpoint);
+            } else {
+                metrics::counter!("turnbuckle_handoff_overflow_total").increment(1);
+                self.make_hungry(new.endpoint);
+            }
+        }
+    }
+
+    /// Deliveries that may still be taken into memory.
+    pub(super) fn room(&self) -> usize {
+        if self.held_bytes >= HELD_BYTES_MAX { 0 } else { HELD_MAX.saturating_sub(self.held) }
+    }
+
+    fn attempt_ended(&mut self, done: Done) {
+        self.in_flight -= 1;
+        let Done { job, lease, started_at, duration, outcome } = done;
+        let LiveDelivery { id, tenant, endpoint, attempts, round_start, round_at, .. } =
+            job.delivery;
+        self.held_bytes -= job.event.data.len();
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.in_flight -= 1;
+        }
+        let ended_at = started_at + duration;
+        let index = self.config.load();
+        let rule = index.endpoint(endpoint).map(|entry| std::sync::Arc::clone(&entry.rule));
+        let progress =
+            Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
+        let decision = rule.as_deref().unwrap_or(&RetryRule::default()).decide(
+            progress,
+            &outcome,
+            ended_at,
+            self.random.unit(),
+        );
+        metrics::counter!("turnbuckle_attempts_total", "outcome" => outcome.class()).increment(1);
+        let (retry_delay, retry_after_honoured) = match decision {
+            Decision::Retry { delay, retry_after_honoured } => (Some(delay), retry_after_honoured),
+            Decision::Delivered | Decision::Dead(_) => (None, false),
+        };
+        let attempt = Attempt {
+            number: attempts + 1,
+            started_at,
+            duration,
+            outcome: outcome.class().into(),
+            status: outcome.status(),
+            detail: outcome.detail().into(),
+            retry_delay,
+            retry_after_honoured,
+        };
+        let next = next_of(decision, ended_at);
+        if let Next::Retry { due_at } = next {
+            self.retry_at(endpoint, due_at);
+        }
+        self.settle(
+            endpoint,
+            Settlement {
+                tenant,
+                delivery: id,
+                lease,
+                attempts_before: attempts,
+                attempt: Some(attempt),
+                next,
+                at: ended_at,
+            },
+        );
+        self.mark_ready(endpoint);
+    }
+
+    fn retry_at(&mut self, endpoint: EndpointId, due_at: Timestamp) {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let nearest_before = lane.next_retry();
+        lane.retry_at(due_at);
+        if nearest_before.is_none_or(|nearest| due_at < nearest) {
+            self.timers.push(Reverse((due_at, endpoint)));
+        }
+    }
+
+    pub(super) fn settle(&mut self, endpoint: EndpointId, settlement: Settlement) {
+        if let Next::Finish { state, .. } = settlement.next {
+            metrics::counter!("turnbuckle_deliveries_total", "state" => state.as_str())
+                .increment(1);
+        }
+        self.unsettled += 1;
+        self.results.push(endpoint, settlement);
+    }
+
+    fn settled(&mut self, endpoint: EndpointId, id: DeliveryId) {
+        self.unsettled = self.unsettled.saturating_sub(1);
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            if lane.holds(id) {
+                lane.settled(id);
+                self.held -= 1;
+            }
+            if lane.is_idle() {
+                self.lanes.remove(&endpoint);
+            }
+        }
+    }
+
+    fn claim_ended(&mut self, lanes: &[LaneClaim], rows: Option<Vec<Claimed>>) {
+        self.reads.claiming = false;
+        let Some(rows) = rows else {
+            for claim in lanes {
+                if let Some(lane) = self.lanes.get_mut(&claim.endpoint) {
+                    lane.claim_failed();
+                }
+            }
+            // Discovery, a second away, makes them hungry again: no storm on a store in trouble.
+            return;
+        };
+        let mut got: HashMap<EndpointId, usize> = HashMap::with_capacity(lanes.len());
+        for row in rows {
+            *got.entry(row.delivery.endpoint).or_default() += 1;
+            self.claimed(row);
+        }
+        for claim in lanes {
+            let Some(lane) = self.lanes.get_mut(&claim.endpoint) else { continue };
+            lane.claim_ended(claim.limit, got.get(&claim.endpoint).copied().unwrap_or(0));
+            self.mark_ready(claim.endpoint);
+        }
+    }
+
+    fn claimed(&mut self, row: Claimed) {
+        let Claimed { delivery, event } = row;
+        let endpoint = delivery.endpoint;
+        if !self.is_usable(delivery.shard) {
+            // The shard went while the claim was under way.
+            return;
+        }
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let Some(event) = event else {
+            if !lane.holds(delivery.id) {
+                lane.skip_to(delivery.due_at, delivery.id);
+                self.held += 1;
+                self.finish_unsent(&delivery, DeliveryState::Dead, FinishReason::EventGone);
+            }
+            return;
+        };
+        let bytes = event.data.len();
+        if lane.claimed(Job { delivery, event }) {
+            self.held += 1;
+            self.held_bytes += bytes;
+        }
+    }
+
+    /// Ends a delivery without an attempt.
+    pub(super) fn finish_unsent(
+        &mut self,
+        delivery: &LiveDelivery,
+        state: DeliveryState,
+        reason: FinishReason,
+    ) {
+        let Some(lease) = self.leases.get(&delivery.shard).copied() else { return };
+        let settlement = Settlement {
+            tenant: delivery.tenant,
+            delivery: delivery.id,
+            lease,
+            attempts_before: delivery.attempts,
+            attempt: None,
+            next: Next::Finish { state, reason: Some(reason) },
+            at: self.clock.now(),
+        };
+        self.settle(delivery.endpoint, settlement);
+    }
+
+    fn discovered(&mut self, lanes: Vec<PendingLane>, shared: bool) {
+        self.reads.discovered();
+        let now = self.clock.now();
+        for PendingLane { endpoint, due_at, first } in lanes {
+            if !self.is_usable(Shard::of(endpoint)) {
+                continue;
+            }
+            let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
+            if due_at > now {
+                if lane.next_retry().is_none() {
+                    self.retry_at(endpoint, due_at);
+                }
+                continue;
+            }
+            lane.discovered(due_at, first, shared);
+            if lane.backlog {
+                self.make_hungry(endpoint);
+            }
+        }
+    }
+
+    fn wake(&mut self, endpoint: EndpointId) {
+        if !self.is_usable(Shard::of(endpoint)) {
+            return;
+        }
+        let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
+        lane.note_overflow();
+        self.make_hungry(endpoint);
+    }
+
+    fn leases_renewed(&mut self, leases: Vec<ShardLease>) {
+        self.certain = true;
+        self.leaving.clear();
+        let next: HashMap<Shard, ShardLease> =
+            leases.into_iter().map(|lease| (lease.shard, lease)).collect();
+        let gained = next.iter().any(|(shard, lease)| self.leases.get(shard) != Some(lease));
+        let lost: HashSet<Shard> = self
+            .leases
+            .iter()
+            .filter(|(shard, lease)| next.get(shard) != Some(lease))
+            .map(|(shard, _)| *shard)
+            .collect();
+        self.leases = next;
+        if !lost.is_empty() {
+            self.leaving = lost;
+            self.drain_lanes();
+            self.leaving.clear();
+        }
+        if gained {
+            // What the owner before left behind: look at once.
+            self.reads.next_discovery = tokio::time::Instant::now();
+        }
+        let waiting: Vec<EndpointId> =
+            self.lanes.values().filter(|lane| lane.queued() > 0).map(|lane| lane.endpoint).collect();
+        waiting.into_iter().for_each(|endpoint| self.mark_ready(endpoint));
+    }
+
+    /// Empties the lanes of shards that go: what is in flight ends, the rest belongs to the next owner.
+    fn drain_lanes(&mut self) {
+        let leaving = &self.leaving;
+        let (mut freed, mut freed_bytes) = (0, 0);
+        self.lanes.retain(|_, lane| {
+            if !leaving.contains(&lane.shard) {
+                return true;
+            }
+            let (count, bytes) = lane.drain();
+            freed += count;
+            freed_bytes += bytes;
+            !lane.is_idle()
+        });
+        self.held -= freed;
+        self.held_bytes -= freed_bytes;
+    }
+}
+
+fn next_of(decision: Decision, ended_at: Timestamp) -> Next {
+    match decision {
+        Decision::Delivered => Next::Finish { state: DeliveryState::Delivered, reason: None },
+        Decision::Retry { delay, .. } => Next::Retry { due_at: ended_at + delay },
+        Decision::Dead(reason) => {
+            Next::Finish { state: DeliveryState::Dead, reason: Some(reason) }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A lane: the in-memory queue of one endpoint, and what the store still holds for it.
+
+use super::{
+    input::Job,
+    limits::{LANE_QUEUE_MAX, LANE_REFILL_AT, RETRY_TIMES_MAX},
+};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashSet, VecDeque},
+};
+use turnbuckle_domain::{DeliveryId, EndpointId, LaneClaim, Shard, Timestamp};
+use uuid::Uuid;
+
+/// Before every delivery.
+const START: (Timestamp, DeliveryId) =
+    (Timestamp::from_micros(i64::MIN), DeliveryId::from_uuid(Uuid::nil()));
+
+pub(crate) struct Lane {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) shard: Shard,
+    queue: VecDeque<Job>,
+    /// Queued, in flight, or settled but not yet committed: what a claim must not bring again.
+    held: HashSet<DeliveryId>,
+    pub(crate) in_flight: usize,
+    /// The store may hold due deliveries that are not here.
+    pub(crate) backlog: bool,
+    /// A claim is under way; what overflows meanwhile keeps `backlog` set.
+    claiming: bool,
+    overflowed: bool,
+    /// Where the last claim ended.
+    cursor: (Timestamp, DeliveryId),
+    /// When our own retries are due.
+    retries: BinaryHeap<Reverse<Timestamp>>,
+    /// In the dispatcher's ready list.
+    pub(crate) ready: bool,
+    /// In the dispatcher's hungry list.
+    pub(crate) hungry: bool,
+    /// Starts nothing before this: the endpoint is unknown yet, or cannot sign.
+    pub(crate) suspended_until: Option<Timestamp>,
+}
+
+impl Lane {
+    pub(crate) fn new(endpoint: EndpointId) -> Self {
+        Self {
+            endpoint,
+            shard: Shard::of(endpoint),
+            queue: VecDeque::new(),
+            held: HashSet::new(),
+            in_flight: 0,
+            backlog: false,
+            claiming: false,
+            overflowed: false,
+            cursor: START,
+            retries: BinaryHeap::new(),
+            ready: false,
+            hungry: false,
+            suspended_until: None,
+        }
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(crate) fn holds(&self, id: DeliveryId) -> bool {
+        self.held.contains(&id)
+    }
+
+    /// Nothing is left to remember.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held.is_empty() && !self.backlog && !self.claiming && self.retries.is_empty()
+    }
+
+    /// Takes a delivery straight from its commit. When there is no room, or older ones still wait
+    /// in the store, it stays there.
+    pub(crate) fn hand_off(&mut self, job: Job, has_room: bool) -> Result<(), Job> {
+        if !has_room || self.backlog || self.claiming || self.queue.len() >= LANE_QUEUE_MAX {
+            self.note_overflow();
+            return Err(job);
+        }
+        self.push(job);
+        Ok(())
+    }
+
+    fn push(&mut self, job: Job) {
+        if self.held.insert(job.delivery.id) {
+            self.queue.push_back(job);
+        }
+    }
+
+    pub(crate) fn note_overflow(&mut self) {
+        self.backlog = true;
+        self.overflowed = true;
+    }
+
+    /// Puts a delivery back in front: its turn did not happen.
+    pub(crate) fn put_back(&mut self, job: Job) {
+        self.queue.push_front(job);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Job> {
+        self.queue.pop_front()
+    }
+
+    /// What to ask the store for, when it is time to ask.
+    pub(crate) fn wanted_claim(&self) -> Option<LaneClaim> {
+        if !self.backlog || self.claiming || self.queue.len() > LANE_REFILL_AT {
+            return None;
+        }
+        let room = LANE_QUEUE_MAX - self.queue.len();
+        Some(LaneClaim {
+            endpoint: self.endpoint,
+            shard: self.shard,
+            after: self.cursor,
+            limit: u16::try_from(room).unwrap_or(u16::MAX),
+        })
+    }
+
+    pub(crate) fn claim_started(&mut self) {
+        self.claiming = true;
+        self.overflowed = false;
+    }
+
+    pub(crate) fn claim_failed(&mut self) {
+        self.claiming = false;
+    }
+
+    /// A claim is over. Fewer rows than asked for: the store has no more that are due, but for what
+    /// overflowed meanwhile.
+    pub(crate) fn claim_ended(&mut self, asked: u16, got: usize) {
+        self.claiming = false;
+        if got < usize::from(asked) {
+            self.backlog = self.overflowed;
+        }
+    }
+
+    /// A row of a claim. False when it is here already.
+    pub(crate) fn claimed(&mut self, job: Job) -> bool {
+        self.cursor = self.cursor.max((job.delivery.due_at, job.delivery.id));
+        let is_new = !self.held.contains(&job.delivery.id);
+        if is_new {
+            self.push(job);
+        }
+        is_new
+    }
+
+    /// Moves past a row that never becomes a job.
+    pub(crate) fn skip_to(&mut self, due_at: Timestamp, id: DeliveryId) {
+        self.cursor = self.cursor.max((due_at, id));
+        self.held.insert(id);
+    }
+
+    pub(crate) fn settled(&mut self, id: DeliveryId) {
+        self.held.remove(&id);
+    }
+
+    /// Discovery saw this first pending delivery, due by now.
+    pub(crate) fn discovered(&mut self, due_at: Timestamp, first: DeliveryId, shared: bool) {
+        let unknown = !self.holds(first);
+        if unknown && (due_at, first) <= self.cursor {
+            // It came to light behind the cursor: a slow commit of another node, or a manual retry.
+            self.cursor = START;
+        }
+        // Other publishers may have put more behind one that is here already.
+        if unknown || shared {
+            self.backlog = true;
+        }
+    }
+
+    /// Remembers when a retry of ours is due.
+    pub(crate) fn retry_at(&mut self, due_at: Timestamp) {
+        if self.retries.len() < RETRY_TIMES_MAX {
+            self.retries.push(Reverse(due_at));
+        }
+    }
+
+    /// Forgets retries that are due; true when there were some.
+    pub(crate) fn take_due_retries(&mut self, now: Timestamp) -> bool {
+        let before = self.retries.len();
+        while self.retries.peek().is_some_and(|Reverse(at)| *at <= now) {
+            self.retries.pop();
+        }
+        let any = self.retries.len() < before;
+        if any {
+            self.note_overflow();
+        }
+        any
+    }
+
+    pub(crate) fn next_retry(&self) -> Option<Timestamp> {
+        self.retries.peek().map(|Reverse(at)| *at)
+    }
+
+    /// The worker loses the shard: what is queued belongs to somebody else now. Answers how many
+    /// deliveries and payload bytes that were. What is in flight or unsettled is still held.
+    pub(crate) fn drain(&mut self) -> (usize, usize) {
+        let mut bytes = 0;
+        let count = self.queue.len();
+        for job in self.queue.drain(..) {
+            self.held.remove(&job.delivery.id);
+            bytes += job.event.data.len();
+        }
+        self.backlog = false;
+        self.overflowed = false;
+        self.cursor = START;
+        self.retries.clear();
+        (count, bytes)
+    }
+}

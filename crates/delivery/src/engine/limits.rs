@@ -1,0 +1,55 @@
+//! Bounds and timings of the engine.
+
+use std::time::Duration;
+
+/// Attempts in flight in one process: what 1,024 open files and a few tens of MiB of buffers carry.
+pub(super) const IN_FLIGHT_MAX: usize = 896;
+/// Deliveries waiting in the memory of one lane. Past it they wait in the store.
+pub(super) const LANE_QUEUE_MAX: usize = 512;
+/// A lane asks for more when it has fallen to this, so that it does not run dry during a claim.
+pub(super) const LANE_REFILL_AT: usize = LANE_QUEUE_MAX / 2;
+/// Deliveries in memory in one process, queued and in flight.
+pub(super) const HELD_MAX: usize = 50_000;
+/// Payload bytes in memory in one process.
+pub(super) const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Results that may wait for the settle writer. Past it no attempt starts: a store that does not
+/// answer must not be outrun.
+pub(super) const UNSETTLED_MAX: usize = 20_000;
+/// Results of one settle transaction.
+pub(super) const SETTLE_BATCH: usize = 500;
+/// Lanes of one claim.
+pub(super) const CLAIM_LANES: usize = 64;
+/// Deliveries of one claim.
+pub(super) const CLAIM_ROWS: usize = 1_000;
+/// Retry times remembered per lane. Later ones are found by discovery, at most its period late.
+pub(super) const RETRY_TIMES_MAX: usize = 256;
+/// Inputs waiting for the dispatcher.
+pub(super) const INPUTS: usize = 4_096;
+/// Inputs taken at once.
+pub(super) const INPUT_BATCH: usize = 256;
+/// Looking for pending deliveries that nobody handed over: other nodes', and those of a lost answer.
+pub(super) const DISCOVERY_MIN: Duration = Duration::from_millis(1_000);
+/// Discovery takes at most one part in this of the reader's time.
+pub(super) const DISCOVERY_SHARE: u32 = 20;
+/// A lane whose endpoint is unknown or has no key looks again after this.
+pub(super) const SUSPENDED_RECHECK: Duration = Duration::from_secs(1);
+/// First and longest wait of the loops that repeat a failed store call.
+pub(super) const STORE_RETRY: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_secs(2));
+
+/// What an operator can set.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineSettings {
+    /// How long a worker may be silent before others take its shards. 1 s to 5 min.
+    pub lease: Duration,
+    /// Time given to attempts in flight when the process is told to stop.
+    pub grace: Duration,
+}
+
+impl Default for EngineSettings {
+    /// A crash delays its deliveries by the lease; a pause shorter than the lease costs nothing. The
+    /// grace time is the longest attempt.
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(15), grace: Duration::from_secs(30) }
+    }
+}

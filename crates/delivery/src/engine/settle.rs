@@ -1,0 +1,128 @@
+//! The settle writer: results in groups, repeated until the store answers.
+
+use super::{
+    input::Input,
+    limits::{SETTLE_BATCH, STORE_RETRY},
+};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::{Notify, mpsc};
+use turnbuckle_domain::{
+    DeliveryId, DeliveryQueue, EndpointId, Settled, Settlement, StoreError, WorkerId,
+};
+
+/// Results on their way to the store. Bounded by what the dispatcher lets start.
+#[derive(Default)]
+pub(crate) struct SettleQueue {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    results: Vec<(EndpointId, Settlement)>,
+    closed: bool,
+}
+
+impl SettleQueue {
+    pub(crate) fn push(&self, endpoint: EndpointId, settlement: Settlement) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.results.push((endpoint, settlement));
+        if waiting.results.len() == 1 {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Lets the writer end once everything is written.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.arrived.notify_one();
+    }
+
+    async fn take(&self) -> Option<Vec<(EndpointId, Settlement)>> {
+        loop {
+            // Registered before looking, so that no arrival is missed.
+            let arrived = self.arrived.notified();
+            {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if !waiting.results.is_empty() {
+                    return Some(mem::take(&mut waiting.results));
+                }
+                if waiting.closed {
+                    return None;
+                }
+            }
+            arrived.await;
+        }
+    }
+}
+
+/// The task that writes results.
+pub(crate) struct SettleWriter {
+    pub(crate) worker: WorkerId,
+    pub(crate) queue: Arc<dyn DeliveryQueue>,
+    pub(crate) results: Arc<SettleQueue>,
+    pub(crate) inputs: mpsc::Sender<Input>,
+}
+
+impl SettleWriter {
+    /// Writes until the queue is closed and empty.
+    pub(crate) async fn run(self) {
+        while let Some(results) = self.results.take().await {
+            for chunk in results.chunks(SETTLE_BATCH) {
+                let (endpoints, batch): (Vec<EndpointId>, Vec<Settlement>) =
+                    chunk.iter().cloned().unzip();
+                let outcomes = self.write(&batch).await;
+                count(&outcomes);
+                let settled: Vec<(EndpointId, DeliveryId)> =
+                    endpoints.into_iter().zip(batch.iter().map(|s| s.delivery)).collect();
+                if self.inputs.send(Input::Settled(settled)).await.is_err() {
+                    // The dispatcher has ended; the rest is still worth writing.
+                    continue;
+                }
+            }
+        }
+    }
+
+    /// Repeats until the store answers. Writing twice is harmless: the second time the rows have
+    /// moved on. A batch the store refuses as a whole is split, so that one bad row cannot hold back
+    /// the others (I13).
+    async fn write(&self, batch: &[Settlement]) -> Vec<Settled> {
+        let mut wait = STORE_RETRY.0;
+        loop {
+            match self.queue.settle(self.worker, batch).await {
+                Ok(outcomes) => return outcomes,
+                Err(StoreError::Internal(cause)) if batch.len() > 1 => {
+                    tracing::error!(error = %cause, "a settle batch was refused; writing it in halves");
+                    let (left, right) = batch.split_at(batch.len() / 2);
+                    let mut outcomes = Box::pin(self.write(left)).await;
+                    outcomes.extend(Box::pin(self.write(right)).await);
+                    return outcomes;
+                }
+                Err(StoreError::Internal(cause)) => {
+                    tracing::error!(
+                        error = %cause,
+                        delivery.id = %batch[0].delivery,
+                        "a result cannot be written; the delivery will be tried again"
+                    );
+                    return vec![Settled::Stale];
+                }
+                Err(StoreError::Unavailable(cause)) => {
+                    tracing::warn!(error = %cause, "results wait for the store");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(STORE_RETRY.1);
+                }
+            }
+        }
+    }
+}
+
+fn count(outcomes: &[Settled]) {
+    let stale = outcomes.iter().filter(|outcome| **outcome == Settled::Stale).count();
+    metrics::counter!("turnbuckle_settle_total").increment(outcomes.len() as u64);
+    if stale > 0 {
+        metrics::counter!("turnbuckle_settle_stale_total").increment(stale as u64);
+    }
+}

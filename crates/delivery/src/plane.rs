@@ -1,0 +1,225 @@
+//! Puts the plane together and runs it under the supervisor.
+
+use crate::{
+    config::{ConfigFollower, ConfigHandle},
+    egress::EgressGuard,
+    engine::{
+        Attempter, Dispatcher, DispatcherParts, EngineSettings, Input, LeaseKeeper, SettleQueue,
+        SettleWriter,
+    },
+    http::{HttpSender, SenderLimits},
+    publish::{CommitQueue, Publisher},
+};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnbuckle_domain::{
+    Clock, ConfigSource, DeliveryQueue, EndpointId, EventLog, History, IdGenerator, Random,
+    SecretSealer, StoreError, WakeHint, WorkerId,
+};
+use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
+
+/// Publish writers: while one waits for its commit, the other collects.
+const COMMITTERS: usize = 2;
+/// Idle connections are looked through this often, so that sockets close in quiet times.
+const IDLE_SWEEP: Duration = Duration::from_secs(2);
+
+/// What the plane is made of.
+pub struct PlaneParts {
+    /// The entrance of events.
+    pub log: Arc<dyn EventLog>,
+    /// The queue of deliveries.
+    pub queue: Arc<dyn DeliveryQueue>,
+    /// What happened, for people.
+    pub history: Arc<dyn History>,
+    /// Configuration.
+    pub config: Arc<dyn ConfigSource>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Jitter and ids.
+    pub random: Arc<dyn Random>,
+    /// Opens signing keys.
+    pub sealer: Arc<dyn SecretSealer>,
+    /// Judges and dials every target.
+    pub guard: Arc<EgressGuard>,
+    /// Timings.
+    pub settings: EngineSettings,
+    /// Whether other processes publish into this store too.
+    pub shared_store: bool,
+}
+
+/// The running plane.
+pub struct DeliveryPlane {
+    config: ConfigHandle,
+    publisher: Arc<Publisher>,
+    history: Arc<dyn History>,
+    clock: Arc<dyn Clock>,
+    wake: WakeHandle,
+}
+
+/// Wakes lanes of this process.
+#[derive(Clone)]
+pub struct WakeHandle(mpsc::WeakSender<Input>);
+
+impl WakeHint for WakeHandle {
+    fn wake(&self, endpoint: EndpointId) {
+        if let Some(inputs) = self.0.upgrade() {
+            // A full inbox may drop a hint; discovery finds the delivery a second later.
+            drop(inputs.try_send(Input::Wake(endpoint)));
+        }
+    }
+}
+
+impl DeliveryPlane {
+    /// Reads the configuration and starts every task of the plane.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn start(parts: PlaneParts, supervisor: &Supervisor) -> Result<Self, StoreError> {
+        let stop = supervisor.shutdown();
+        let (follower, config) = ConfigFollower::start(
+            parts.config,
+            Arc::clone(&parts.clock),
+            Arc::clone(&parts.guard),
+            parts.sealer,
+        )
+        .await?;
+        supervisor.spawn("config-follower", OnExit::StopProcess, {
+            let stop = stop.clone();
+            async move { done(follower.run(stop).await) }
+        });
+        let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
+        let sender = Arc::new(HttpSender::new(
+            parts.guard,
+            SenderLimits::default(),
+            supervisor.short_tasks(),
+            Arc::clone(&parts.clock),
+        ));
+        spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
+        let results = Arc::new(SettleQueue::default());
+        let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
+            queue: Arc::clone(&parts.queue),
+            config: config.clone(),
+            clock: Arc::clone(&parts.clock),
+            random: parts.random,
+            attempter: Arc::new(Attempter::new(sender)),
+            results: Arc::clone(&results),
+            tasks: supervisor.short_tasks(),
+            settings: parts.settings,
+            shared_store: parts.shared_store,
+        });
+        let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
+        for _ in 0..COMMITTERS {
+            let committer = committer.clone();
+            supervisor.spawn("committer", OnExit::StopProcess, async move {
+                done(committer.run().await)
+            });
+        }
+        let worker = WorkerId::from_uuid(ids.uuid());
+        let wake = WakeHandle(inputs.downgrade());
+        let engine = Engine {
+            worker,
+            queue: parts.queue,
+            results,
+            inputs,
+            settings: parts.settings,
+        };
+        spawn_engine(supervisor, engine, dispatcher, stop);
+        tracing::info!(worker.id = %worker, "delivery engine started");
+        Ok(Self {
+            publisher: Arc::new(Publisher::new(
+                config.clone(),
+                Arc::clone(&parts.clock),
+                ids,
+                commits,
+            )),
+            config,
+            history: parts.history,
+            clock: parts.clock,
+            wake,
+        })
+    }
+
+    /// The configuration in use here; also tells writers when theirs is.
+    #[must_use]
+    pub fn config(&self) -> ConfigHandle {
+        self.config.clone()
+    }
+
+    /// The publish use case.
+    #[must_use]
+    pub fn publisher(&self) -> Arc<Publisher> {
+        Arc::clone(&self.publisher)
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn history(&self) -> Arc<dyn History> {
+        Arc::clone(&self.history)
+    }
+
+    /// The clock of the plane.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Wakes lanes.
+    #[must_use]
+    pub fn wake_handle(&self) -> WakeHandle {
+        self.wake.clone()
+    }
+}
+
+struct Engine {
+    worker: WorkerId,
+    queue: Arc<dyn DeliveryQueue>,
+    results: Arc<SettleQueue>,
+    inputs: mpsc::Sender<Input>,
+    settings: EngineSettings,
+}
+
+/// Stop order: attempts in flight end, their results are written, and only then do the leases go,
+/// so that the next owner repeats nothing.
+fn spawn_engine(
+    supervisor: &Supervisor,
+    engine: Engine,
+    dispatcher: Dispatcher,
+    stop: CancellationToken,
+) {
+    let Engine { worker, queue, results, inputs, settings } = engine;
+    let keeper = LeaseKeeper {
+        worker,
+        queue: Arc::clone(&queue),
+        lease: settings.lease,
+        inputs: inputs.clone(),
+    };
+    let writer = SettleWriter { worker, queue: Arc::clone(&queue), results, inputs };
+    let tasks = supervisor.short_tasks();
+    supervisor.spawn("delivery-engine", OnExit::StopProcess, async move {
+        let drained = CancellationToken::new();
+        let keeping = tasks.spawn(keeper.run(drained.clone()));
+        let writing = tasks.spawn(writer.run());
+        dispatcher.run(stop).await;
+        let written = writing.await;
+        drained.cancel();
+        let kept = keeping.await;
+        queue.release(worker, None).await?;
+        written.and(kept)?;
+        Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    });
+}
+
+fn spawn_sweeper(supervisor: &Supervisor, sender: Arc<HttpSender>, stop: CancellationToken) {
+    supervisor.spawn("idle-connections", OnExit::Log, async move {
+        let mut ticks = tokio::time::interval(IDLE_SWEEP);
+        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            sender.sweep_idle();
+        }
+        done(())
+    });
+}
+
+const fn done((): ()) -> Result<(), Infallible> {
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Publishing: check, route, commit, answer.
+
+mod commit;
+
+pub(crate) use commit::CommitQueue;
+
+use crate::config::ConfigHandle;
+use std::sync::Arc;
+use turnbuckle_domain::{
+    Append, AppendResult, Clock, Error, Event, EventDraft, EventUid, IdGenerator, NewDelivery,
+    ResourceId, TenantId, Timestamp, Violations,
+};
+
+/// What a publisher learns about its event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Names the event: the first one, for a duplicate.
+    pub uid: EventUid,
+    /// The id it is known by.
+    pub event_id: String,
+    /// Whether it had been accepted before.
+    pub duplicate: bool,
+    /// When it was accepted first.
+    pub accepted_at: Timestamp,
+    /// Endpoints it goes to.
+    pub deliveries: usize,
+}
+
+/// The publish use case.
+pub struct Publisher {
+    config: ConfigHandle,
+    clock: Arc<dyn Clock>,
+    ids: IdGenerator,
+    commits: CommitQueue,
+}
+
+impl Publisher {
+    pub(crate) const fn new(
+        config: ConfigHandle,
+        clock: Arc<dyn Clock>,
+        ids: IdGenerator,
+        commits: CommitQueue,
+    ) -> Self {
+        Self { config, clock, ids, commits }
+    }
+
+    /// Publishes one event. When it returns `Ok`, the event is durable (I1).
+    ///
+    /// # Errors
+    /// Everything wrong with the event at once; an anomaly; a store that does not answer.
+    pub async fn publish(&self, tenant: &ResourceId, draft: EventDraft) -> Result<Published, Error> {
+        let tenant = self.tenant(tenant)?;
+        let append = self.prepare(tenant, draft, "event")?;
+        let results = self.commits.commit(vec![append.clone()]).await?;
+        let result = results.into_iter().next().ok_or_else(short_answer)?;
+        answer(&append, result)
+    }
+
+    /// Publishes a batch. Each event has its own result; those that pass are committed together.
+    ///
+    /// # Errors
+    /// When the tenant is unknown, or the store does not answer: then none is stored, or all of it
+    /// may be, and repeating is safe for events with ids.
+    pub async fn publish_batch(
+        &self,
+        tenant: &ResourceId,
+        drafts: Vec<EventDraft>,
+    ) -> Result<Vec<Result<Published, Error>>, Error> {
+        let tenant = self.tenant(tenant)?;
+        let prepared: Vec<Result<Append, Error>> = drafts
+            .into_iter()
+            .enumerate()
+            .map(|(index, draft)| self.prepare(tenant, draft, &format!("events[{index}]")))
+            .collect();
+        let appends: Vec<Append> = prepared.iter().flatten().cloned().collect();
+        let mut results = match appends.is_empty() {
+            true => Vec::new(),
+            false => self.commits.commit(appends).await?,
+        }
+        .into_iter();
+        let settle = |prepared: Result<Append, Error>| {
+            let append = prepared?;
+            answer(&append, results.next().ok_or_else(short_answer)?)
+        };
+        Ok(prepared.into_iter().map(settle).collect())
+    }
+
+    fn tenant(&self, slug: &ResourceId) -> Result<TenantId, Error> {
+        let not_found = || Error::NotFound { resource: format!("tenants/{slug}") };
+        self.config.load().tenant(slug).ok_or_else(not_found)
+    }
+
+    /// Checks an event and finds where it goes.
+    fn prepare(&self, tenant: TenantId, draft: EventDraft, field: &str) -> Result<Append, Error> {
+        let now = self.clock.now();
+        let uid = EventUid::from_uuid(self.ids.uuid());
+        let dedup = !draft.event_id.is_empty();
+        let mut violations = Violations::new();
+        let Some(event) = draft.accept(tenant, uid, now, field, &mut violations) else {
+            return Err(violations.into_error());
+        };
+        let deliveries = self.route(&event, field)?;
+        Ok(Append { content_hash: event.content_hash(), event: Arc::new(event), dedup, deliveries })
+    }
+
+    fn route(&self, event: &Event, field: &str) -> Result<Vec<NewDelivery>, Error> {
+        let unregistered = || {
+            let message = format!(
+                "{:?} is not registered: create the event type first, or correct the name",
+                event.event_type.as_str()
+            );
+            Error::invalid(format!("{field}.event_type"), message)
+        };
+        let index = self.config.load();
+        let routes = index.routes(event.tenant, &event.event_type).ok_or_else(unregistered)?;
+        let delivery = |route: &crate::config::Route| NewDelivery {
+            id: self.ids.delivery_of(event.uid),
+            endpoint: route.endpoint,
+            format: route.format,
+        };
+        Ok(routes.iter().map(delivery).collect())
+    }
+}
+
+fn answer(append: &Append, result: AppendResult) -> Result<Published, Error> {
+    let event = &append.event;
+    let published = |uid, accepted_at, duplicate, deliveries| Published {
+        uid,
+        event_id: event.event_id.clone(),
+        duplicate,
+        accepted_at,
+        deliveries,
+    };
+    match result {
+        AppendResult::Accepted => {
+            metrics::counter!("turnbuckle_events_accepted_total").increment(1);
+            Ok(published(event.uid, event.accepted_at, false, append.deliveries.len()))
+        }
+        AppendResult::Duplicate { uid, accepted_at } => {
+            metrics::counter!("turnbuckle_events_duplicate_total").increment(1);
+            Ok(published(uid, accepted_at, true, 0))
+        }
+        AppendResult::Anomaly => {
+            metrics::counter!("turnbuckle_events_anomaly_total").increment(1);
+            tracing::warn!(
+                event.id = %event.event_id,
+                event.source = %event.source,
+                "an event id came again with other content"
+            );
+            Err(Error::Anomaly {
+                event_id: event.event_id.clone(),
+                source_name: event.source.clone(),
+            })
+        }
+    }
+}
+
+fn short_answer() -> Error {
+    Error::internal("the store answered fewer results than it was given events")
+}

@@ -1,0 +1,112 @@
+//! Who calls, and what roles may do.
+
+use crate::{Error, ResourceId};
+
+/// One thing a caller may be allowed to do; the proto names one for each method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Permission {
+    /// Create, change and delete tenants.
+    TenantAdmin,
+    /// Read configuration, never secrets.
+    ConfigRead,
+    /// Change endpoints, subscriptions, event types, retry policies.
+    ConfigWrite,
+    /// Stage, activate, rotate, roll back and revoke keys.
+    KeyManage,
+    /// Publish events.
+    EventPublish,
+    /// Read events, deliveries, attempts.
+    DeliveryRead,
+    /// Retry and cancel deliveries.
+    DeliveryOperate,
+}
+
+/// A named set of permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// Runs a tenant: configuration, keys, deliveries. No tenants.
+    Operator,
+    /// An internal service: publishes, and registers its own endpoints.
+    Publisher,
+    /// An internal service that receives: reads what is meant for it.
+    Consumer,
+    /// Reads.
+    Viewer,
+    /// A data plane process.
+    Node,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 6] =
+        [Self::Admin, Self::Operator, Self::Publisher, Self::Consumer, Self::Viewer, Self::Node];
+
+    /// The name used in tokens.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Operator => "operator",
+            Self::Publisher => "publisher",
+            Self::Consumer => "consumer",
+            Self::Viewer => "viewer",
+            Self::Node => "node",
+        }
+    }
+
+    /// Reads the name used in tokens.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// Whether the role includes the permission.
+    #[must_use]
+    pub const fn allows(self, permission: Permission) -> bool {
+        use Permission as P;
+        match self {
+            Self::Admin => true,
+            Self::Operator => !matches!(permission, P::TenantAdmin),
+            Self::Publisher => {
+                matches!(permission, P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead)
+            }
+            Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Node => false,
+        }
+    }
+}
+
+/// Who calls: made by authentication, passed to every use case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Subject of the token.
+    pub subject: String,
+    /// What it may do.
+    pub role: Role,
+    /// The one tenant it is bound to; none means every tenant.
+    pub tenant: Option<ResourceId>,
+}
+
+impl Caller {
+    /// Checks that the caller may do this at all.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`].
+    pub fn require(&self, permission: Permission) -> Result<(), Error> {
+        if self.role.allows(permission) { Ok(()) } else { Err(Error::PermissionDenied) }
+    }
+
+    /// Checks that the caller may touch this tenant. Checked before existence, so that tenants
+    /// cannot be probed.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`].
+    pub fn enter(&self, tenant: &ResourceId) -> Result<(), Error> {
+        match &self.tenant {
+            Some(own) if own != tenant => Err(Error::PermissionDenied),
+            Some(_) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Revisions, and changes of configuration as data planes receive them.
+
+use crate::{
+    Endpoint, EndpointId, EventType, KeyRing, RetryPolicy, Subscription, Tenant, Timestamp,
+};
+
+/// Number of a configuration state. Only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub i64);
+
+impl Revision {
+    /// Before the first change.
+    pub const ZERO: Self = Self(0);
+
+    /// The strong, quoted etag of a resource last changed at this revision.
+    #[must_use]
+    pub fn etag(self) -> String {
+        format!("\"{}\"", self.0)
+    }
+
+    /// Reads an etag made by [`Revision::etag`].
+    #[must_use]
+    pub fn from_etag(etag: &str) -> Option<Self> {
+        etag.strip_prefix('"')?.strip_suffix('"')?.parse().ok().map(Self)
+    }
+}
+
+/// When a resource was made and last changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Revision of the last change; set by the store.
+    pub revision: Revision,
+}
+
+/// A resource, or the note that it was deleted. Absence never means deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletable<T> {
+    /// Its last state.
+    pub value: T,
+    /// Whether it is gone.
+    pub deleted: bool,
+}
+
+/// Everything that changed after a revision, in its present form.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigDelta {
+    /// The state this leads to.
+    pub revision: Revision,
+    /// Changed tenants.
+    pub tenants: Vec<Deletable<Tenant>>,
+    /// Changed event types.
+    pub event_types: Vec<Deletable<EventType>>,
+    /// Changed retry policies.
+    pub retry_policies: Vec<Deletable<RetryPolicy>>,
+    /// Changed endpoints.
+    pub endpoints: Vec<Deletable<Endpoint>>,
+    /// Changed key rings; a ring goes when its endpoint goes.
+    pub key_rings: Vec<(EndpointId, KeyRing)>,
+    /// Changed subscriptions.
+    pub subscriptions: Vec<Deletable<Subscription>>,
+}

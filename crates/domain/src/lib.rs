@@ -1,0 +1,79 @@
+//! The nouns, rules and ports of Turnbuckle. No I/O, no transport, no ORM.
+//!
+//! ```text
+//!                 ┌───────────── domain ─────────────┐
+//!  control-plane ─┤ nouns   Event Endpoint Delivery … ├─ store (Postgres, embedded)
+//!       delivery ─┤ rules   decide, KeyRing, patterns │
+//!        ingress ─┤ ports   EventLog, DeliveryQueue … ├─ runtime (clock, randomness, sealing)
+//!                 └──────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//! Cited by tests as I1 … I15.
+//! - **I1** Nothing is acknowledged before it is durable.
+//! - **I2** Every accepted event reaches exactly one terminal state per endpoint: delivered, dead,
+//!   cancelled or filtered; none stays running longer than lease + one rescue period.
+//! - **I3** At most one extra send per crash, lost lease or lost answer; every send of a delivery
+//!   carries the same id and body bytes.
+//! - **I4** A late writer changes nothing: every state write is guarded by the lease token.
+//! - **I5** Nothing leaves for a disabled or deleted endpoint once the worker has applied the change.
+//! - **I6** A slow, dead or flooded endpoint takes only its own slots.
+//! - **I7** Secrets, signatures, URL credentials and payloads appear in no log, metric, trace, error
+//!   or Debug text; secrets at rest are encrypted with a key id.
+//! - **I8** No byte goes to a refused address; the address that was judged is the one dialled.
+//! - **I9** Signatures cover the exact bytes sent; verification runs on the exact bytes received.
+//! - **I10** Memory per request is bounded before authentication, and per response during delivery.
+//! - **I11** Clock steps neither lose, nor stall, nor fire early by more than the step.
+//! - **I12** No tenant sees, wakes, replays or slows another tenant's rows.
+//! - **I13** Poison rows become terminal after N tries and never stop a batch.
+//! - **I14** At most two keys of a ring sign; a request is signed by every key valid at its time and
+//!   by none that is not; a data plane never applies a lower revision after a higher one.
+//! - **I15** One `(tenant, source, event_id)` has one effect inside its dedup window; another payload
+//!   under the same id is an anomaly.
+
+mod attempt;
+mod caller;
+mod config;
+mod delivery;
+mod endpoint;
+mod error;
+mod event;
+mod id;
+mod key;
+mod labels;
+mod name;
+mod pattern;
+mod ports;
+mod random;
+mod retry;
+mod secret;
+mod time;
+
+pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
+pub use caller::{Caller, Permission, Role};
+pub use config::{ConfigDelta, Deletable, Meta, Revision};
+pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
+pub use endpoint::{
+    Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
+    Tenant, limits,
+};
+pub use error::{Error, Precondition, Violation, Violations};
+pub use event::{Event, EventDraft, event_limits};
+pub use id::{
+    DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
+    SubscriptionId, TenantId, WorkerId,
+};
+pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
+pub use labels::Labels;
+pub use name::{ResourceId, TypeName};
+pub use pattern::TypePattern;
+pub use ports::{
+    Append, AppendResult, Claimed, ConfigSource, ConfigStore, DeliveryFilter, DeliveryQueue,
+    DeliveryView, EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next,
+    PendingLane, Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy,
+    WakeHint,
+};
+pub use random::{Random, SeededRandom};
+pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
+pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
+pub use time::{Clock, Timestamp};

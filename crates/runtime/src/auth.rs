@@ -1,0 +1,41 @@
+//! Who calls, and whether they may: bearer tokens, and the permission that the proto demands.
+//!
+//! ```text
+//!  request ─► path known? ─► token valid? ─► role allows the method's permission? ─► handler
+//!               │ no             │ no                │ no                             (Caller in
+//!               ▼                ▼                   ▼                                 extensions)
+//!          UNIMPLEMENTED   UNAUTHENTICATED    PERMISSION_DENIED
+//! ```
+//!
+//! # Invariants
+//! - A method without a permission in the proto stops the start; a method that the descriptors do
+//!   not know is not reachable.
+//! - Refusals have constant texts. Which check failed is counted, and never sent.
+//! - Expiry is judged by the clock port.
+
+mod authenticator;
+mod layer;
+mod policy;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+pub use authenticator::Authenticator;
+pub use layer::{AuthLayer, AuthMode, AuthService};
+pub use policy::PolicyError;
+pub use token::{TokenKey, TokenKeyError};
+
+/// The `iss` claim of our tokens.
+const ISSUER: &str = "turnbuckle";
+
+/// The `aud` claim of tokens for the API.
+const AUDIENCE: &str = "turnbuckle-api";
+
+/// Longest subject: it is logged and stored with changes.
+const SUBJECT_MAX: usize = 256;
+
+/// Whether a text can be a subject: something readable of bounded length.
+fn is_subject(text: &str) -> bool {
+    !text.is_empty() && text.len() <= SUBJECT_MAX && !text.chars().any(char::is_control)
+}

@@ -1,0 +1,169 @@
+//! The tower layer in front of every gRPC service.
+
+use super::{Authenticator, PolicyError, authenticator::Refusal, policy::Policy};
+use crate::grpc;
+use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
+use metrics::counter;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio_util::either::Either;
+use tonic::Status;
+use tower::{Layer, Service};
+use turnbuckle_domain::{Caller, Error, Role};
+
+/// Services that anyone may call: they tell nothing about tenants.
+const OPEN: [&str; 2] = ["/grpc.health.v1.", "/grpc.reflection."];
+
+/// Subject of callers without a token in development.
+const DEV_SUBJECT: &str = "dev";
+
+/// How callers are known.
+#[derive(Debug, Clone)]
+pub enum AuthMode {
+    /// By a valid token, always.
+    Required(Authenticator),
+    /// For development only: a call without a token is the fallback caller's. A token that is sent
+    /// must be valid even so, so that clients with a broken token do not work by accident.
+    Dev {
+        /// Checks tokens that are sent.
+        authenticator: Authenticator,
+        /// Who calls without one.
+        fallback: Caller,
+    },
+}
+
+impl AuthMode {
+    /// Development: without a token everyone is an administrator.
+    #[must_use]
+    pub fn dev(authenticator: Authenticator) -> Self {
+        let fallback = Caller {
+            subject: DEV_SUBJECT.to_owned(),
+            role: Role::Admin,
+            tenant: None,
+        };
+        Self::Dev {
+            authenticator,
+            fallback,
+        }
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        match (values.next(), values.next(), self) {
+            (
+                Some(value),
+                None,
+                Self::Required(authenticator) | Self::Dev { authenticator, .. },
+            ) => authenticator.check(value),
+            (None, _, Self::Dev { fallback, .. }) => Ok(fallback.clone()),
+            (None, _, Self::Required(_)) => Err(Refusal::Missing),
+            // Two headers: whoever reads the other one would see another caller.
+            (Some(_), Some(_), _) => Err(Refusal::Scheme),
+        }
+    }
+}
+
+struct Gate {
+    policy: Policy,
+    mode: AuthMode,
+}
+
+/// What becomes of a request.
+enum Passage {
+    /// Goes on without a caller.
+    Open,
+    /// Goes on with its caller.
+    Known(Caller),
+    /// Is answered here.
+    Refused(Status),
+}
+
+impl Gate {
+    fn judge(&self, path: &str, headers: &HeaderMap) -> Passage {
+        if OPEN.iter().any(|prefix| path.starts_with(prefix)) {
+            return Passage::Open;
+        }
+        let Some(demand) = self.policy.demand(path) else {
+            // The answer a router would give, given here: a service that was added to the router
+            // but is missing in the descriptors must not be open to everyone.
+            return Passage::Refused(Status::unimplemented("there is no such method"));
+        };
+        let caller = match self.mode.caller(headers) {
+            Ok(caller) => caller,
+            Err(refusal) => return Passage::Refused(grpc::status(&refusal.into_error())),
+        };
+        match caller.require(demand) {
+            Ok(()) => Passage::Known(caller),
+            Err(error) => Passage::Refused(denied(&error)),
+        }
+    }
+}
+
+fn denied(error: &Error) -> Status {
+    counter!("turnbuckle_auth_refusals_total", "reason" => "role").increment(1);
+    grpc::status(error)
+}
+
+/// Puts authentication and the proto's permissions in front of gRPC services.
+#[derive(Clone)]
+pub struct AuthLayer(Arc<Gate>);
+
+impl AuthLayer {
+    /// Reads every method's permission from an encoded `FileDescriptorSet`.
+    ///
+    /// # Errors
+    /// When a method of the API has no permission, or one that is not known here. The server must
+    /// not start then.
+    pub fn new(descriptors: &[u8], mode: AuthMode) -> Result<Self, PolicyError> {
+        Ok(Self(Arc::new(Gate {
+            policy: Policy::read(descriptors)?,
+            mode,
+        })))
+    }
+}
+
+impl<S> Layer<S> for AuthLayer {
+    type Service = AuthService<S>;
+
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService {
+            inner,
+            gate: Arc::clone(&self.0),
+        }
+    }
+}
+
+/// A service behind an [`AuthLayer`].
+#[derive(Clone)]
+pub struct AuthService<S> {
+    inner: S,
+    gate: Arc<Gate>,
+}
+
+impl<S, B, R> Service<Request<B>> for AuthService<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: Default,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<Response<R>, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match self.gate.judge(request.uri().path(), request.headers()) {
+            Passage::Open => Either::Right(self.inner.call(request)),
+            Passage::Known(caller) => {
+                request.extensions_mut().insert(caller);
+                Either::Right(self.inner.call(request))
+            }
+            Passage::Refused(status) => Either::Left(ready(Ok(status.into_http()))),
+        }
+    }
+}

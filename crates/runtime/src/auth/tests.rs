@@ -1,0 +1,38 @@
+mod layer;
+mod tokens;
+
+use super::*;
+use http::HeaderValue;
+use std::sync::Arc;
+use turnbuckle_domain::{Clock, Timestamp};
+
+/// A point in 2027; tokens in these tests are made around it.
+const NOW: i64 = 1_800_000_000;
+
+struct Fixed(Timestamp);
+
+impl Clock for Fixed {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn key() -> TokenKey {
+    TokenKey::from_bytes(&[7; 32]).unwrap()
+}
+
+fn authenticator_at(seconds: i64) -> Authenticator {
+    Authenticator::new(key(), Arc::new(Fixed(at(seconds))))
+}
+
+fn authenticator() -> Authenticator {
+    authenticator_at(NOW)
+}
+
+fn bearer(token: &str) -> HeaderValue {
+    HeaderValue::from_str(&format!("Bearer {token}")).unwrap()
+}

@@ -1,0 +1,317 @@
+//! `turnbuckle endpoint …`
+
+use super::{
+    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, read_secret, show_pages},
+    global::Session,
+    names::Collection,
+    values::{Span, parse_pair},
+};
+use turnbuckle_proto::v1;
+
+/// What can be done with endpoints.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Creates an endpoint. The answer shows its signing secret, once.
+    Create(CreateArgs),
+    /// Shows one endpoint.
+    Get(Target),
+    /// Lists the tenant's endpoints.
+    List(ListArgs),
+    /// Changes an endpoint. Deliveries that wait use the new values.
+    Update(UpdateArgs),
+    /// Deletes an endpoint with its subscriptions and keys. Deliveries that wait are cancelled.
+    Delete(GuardedTarget),
+    /// Starts sending again.
+    Enable(GuardedTarget),
+    /// Stops sending. Deliveries that wait are cancelled, and later events do not match.
+    Disable(DisableArgs),
+}
+
+/// How requests are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Profile {
+    /// webhook-id, webhook-timestamp, webhook-signature.
+    StandardWebhooks,
+    /// X-Webhook-Timestamp, X-Webhook-Signature: v1=hex.
+    TimestampedHex,
+    /// X-Hub-Signature: sha256=hex.
+    HubSha256,
+}
+
+impl Profile {
+    fn to_proto(self) -> i32 {
+        let profile = match self {
+            Self::StandardWebhooks => v1::SignatureProfile::StandardWebhooks,
+            Self::TimestampedHex => v1::SignatureProfile::TimestampedHex,
+            Self::HubSha256 => v1::SignatureProfile::HubSha256,
+        };
+        profile.into()
+    }
+}
+
+/// Options that `endpoint create` and `endpoint update` share.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Settings {
+    /// Name for people.
+    #[arg(long)]
+    pub display_name: Option<String>,
+    /// How requests are signed.
+    #[arg(long, value_enum)]
+    pub signature_profile: Option<Profile>,
+    /// Retry policy by name.
+    #[arg(long, value_name = "NAME")]
+    pub retry_policy: Option<String>,
+    /// Most deliveries in flight at once, 1 to 64.
+    #[arg(long, value_name = "N")]
+    pub max_in_flight: Option<i32>,
+    /// Time for connect, send and answer together, 1s to 30s.
+    #[arg(long, value_name = "DURATION")]
+    pub request_timeout: Option<Span>,
+    /// Extra request header; repeat for more. An update replaces all headers before.
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub headers: Vec<(String, String)>,
+    /// First part of the Standard Webhooks header names, such as svix.
+    #[arg(long, value_name = "PREFIX")]
+    pub header_prefix: Option<String>,
+}
+
+/// Options of `endpoint create`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CreateArgs {
+    /// Id of the new endpoint. The server makes one when it is missing.
+    #[arg(default_value = "", hide_default_value = true)]
+    pub id: String,
+    /// Where deliveries are sent.
+    #[arg(long)]
+    pub url: String,
+    /// Everything else.
+    #[command(flatten)]
+    pub settings: Settings,
+    /// File with a signing secret to import (whsec_… or whsk_…), - for stdin.
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<String>,
+    /// Labels.
+    #[command(flatten)]
+    pub labels: Labels,
+}
+
+/// Options of `endpoint update`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpdateArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: GuardedTarget,
+    /// Where deliveries are sent.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Everything else.
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Removes all extra headers.
+    #[arg(long, conflicts_with = "headers")]
+    pub clear_headers: bool,
+    /// Labels.
+    #[command(flatten)]
+    pub labels: LabelChange,
+}
+
+/// Options of `endpoint disable`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DisableArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: GuardedTarget,
+    /// Why, for whoever looks later.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub reason: String,
+}
+
+pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let mut endpoints = session.client.endpoints();
+    let parent = session.parent.clone();
+    let full = |given: &str| Collection::Endpoints.name(&parent, given);
+    let endpoint = match verb {
+        Verb::Create(args) => endpoints.create_endpoint(create(parent, args)?).await?,
+        Verb::Get(target) => {
+            let name = full(&target.name)?;
+            endpoints
+                .get_endpoint(v1::GetEndpointRequest { name })
+                .await?
+        }
+        Verb::Update(args) => {
+            let request = update(&parent, full(&args.target.name)?, args)?;
+            endpoints.update_endpoint(request).await?
+        }
+        Verb::Enable(target) => {
+            let (name, etag) = (full(&target.name)?, target.etag);
+            endpoints
+                .enable_endpoint(v1::EnableEndpointRequest { name, etag })
+                .await?
+        }
+        Verb::Disable(args) => {
+            let request = v1::DisableEndpointRequest {
+                name: full(&args.target.name)?,
+                etag: args.target.etag,
+                reason: args.reason,
+            };
+            endpoints.disable_endpoint(request).await?
+        }
+        Verb::List(args) => {
+            return show_pages(
+                &mut session.output,
+                args.limit,
+                async |page_size, page_token| {
+                    let parent = parent.clone();
+                    let request = v1::ListEndpointsRequest {
+                        parent,
+                        page_size,
+                        page_token,
+                    };
+                    let page = endpoints.list_endpoints(request).await?.into_inner();
+                    Ok((page.endpoints, page.next_page_token))
+                },
+            )
+            .await;
+        }
+        Verb::Delete(target) => {
+            let name = full(&target.name)?;
+            let request = v1::DeleteEndpointRequest {
+                name: name.clone(),
+                etag: target.etag,
+            };
+            endpoints.delete_endpoint(request).await?;
+            return session.output.removed(&name);
+        }
+    };
+    session.output.one(endpoint.get_ref())?;
+    session
+        .output
+        .note_secret(&endpoint.get_ref().signing_secret)
+}
+
+fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpointRequest> {
+    let mut mask = Mask::default();
+    let mut endpoint = settings(&mut mask, &parent, Some(args.url), args.settings, false)?;
+    endpoint.labels = args.labels.map();
+    Ok(v1::CreateEndpointRequest {
+        parent,
+        endpoint_id: args.id,
+        endpoint: Some(endpoint),
+        secret: read_secret(args.secret_file.as_deref())?,
+    })
+}
+
+fn update(
+    parent: &str,
+    name: String,
+    args: UpdateArgs,
+) -> anyhow::Result<v1::UpdateEndpointRequest> {
+    let mut mask = Mask::default();
+    let mut endpoint = settings(
+        &mut mask,
+        parent,
+        args.url,
+        args.settings,
+        args.clear_headers,
+    )?;
+    endpoint.name = name;
+    endpoint.etag = args.target.etag;
+    endpoint.labels = mask.labels(args.labels);
+    Ok(v1::UpdateEndpointRequest {
+        endpoint: Some(endpoint),
+        update_mask: mask.finish()?,
+    })
+}
+
+fn settings(
+    mask: &mut Mask,
+    parent: &str,
+    url: Option<String>,
+    settings: Settings,
+    clear_headers: bool,
+) -> anyhow::Result<v1::Endpoint> {
+    let policy = settings
+        .retry_policy
+        .map(|given| match given.as_str() {
+            // Back to the built-in policy.
+            "" => Ok(given),
+            _ => Collection::RetryPolicies.name(parent, &given),
+        })
+        .transpose()?;
+    let timeout = settings.request_timeout.map(Span::to_proto);
+    let http = v1::HttpTarget {
+        url: mask.take("http.url", url),
+        timeout: mask.take("http.timeout", timeout.map(Some)),
+        headers: mask.pairs("http.headers", settings.headers, clear_headers),
+        header_prefix: mask.take("http.header_prefix", settings.header_prefix),
+    };
+    Ok(v1::Endpoint {
+        display_name: mask.take("display_name", settings.display_name),
+        target: Some(v1::endpoint::Target::Http(http)),
+        signature_profile: mask.take(
+            "signature_profile",
+            settings.signature_profile.map(Profile::to_proto),
+        ),
+        retry_policy: mask.take("retry_policy", policy),
+        max_in_flight: mask.take("max_in_flight", settings.max_in_flight),
+        ..Default::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Root {
+        #[command(subcommand)]
+        verb: Verb,
+    }
+
+    fn parsed(line: &str) -> Verb {
+        Root::try_parse_from(line.split(' ')).unwrap().verb
+    }
+
+    #[test]
+    fn an_update_masks_exactly_what_was_given() {
+        let Verb::Update(args) =
+            parsed("x update orders --request-timeout 5s --retry-policy quick --clear-headers")
+        else {
+            panic!("not an update")
+        };
+        let name = "tenants/acme/endpoints/orders".to_owned();
+        let request = update("tenants/acme", name, args).unwrap();
+        assert_eq!(
+            request.update_mask.unwrap().paths,
+            ["http.timeout", "http.headers", "retry_policy"]
+        );
+        assert_eq!(
+            request.endpoint.unwrap().retry_policy,
+            "tenants/acme/retryPolicies/quick"
+        );
+    }
+
+    #[test]
+    fn create_carries_url_headers_and_profile() {
+        let Verb::Create(args) = parsed(
+            "x create orders --url https://r.example/h --header a=b --signature-profile hub-sha256",
+        ) else {
+            panic!("not a create")
+        };
+        let request = create("tenants/acme".into(), args).unwrap();
+        assert_eq!(request.endpoint_id, "orders");
+        let endpoint = request.endpoint.unwrap();
+        assert_eq!(
+            endpoint.signature_profile(),
+            v1::SignatureProfile::HubSha256
+        );
+        let Some(v1::endpoint::Target::Http(http)) = endpoint.target else {
+            panic!("no target")
+        };
+        assert_eq!(
+            (http.url.as_str(), http.headers["a"].as_str()),
+            ("https://r.example/h", "b")
+        );
+    }
+}

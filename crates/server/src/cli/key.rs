@@ -1,0 +1,229 @@
+//! `turnbuckle key …`
+
+use super::{
+    common::read_secret,
+    global::Session,
+    names::{self, Collection},
+    output::Format,
+    values::Span,
+};
+use turnbuckle_proto::v1;
+
+/// What can be done with the signing keys of an endpoint.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Shows the keys of an endpoint, never their secrets.
+    Status(RingArgs),
+    /// Adds a key that does not sign yet, so that the receiver can learn it. Shows its secret, once.
+    Stage(StageArgs),
+    /// Makes the staged key the active one; the one before signs on until the overlap ends.
+    Activate(TurnArgs),
+    /// Stage and activate in one step. Shows the new secret, once.
+    Rotate(RotateArgs),
+    /// Goes back to the key before.
+    Rollback(TurnArgs),
+    /// Destroys one key. The endpoint waits, sending nothing, when no usable key is left.
+    Revoke(RevokeArgs),
+}
+
+/// Which key ring.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RingArgs {
+    /// Endpoint that the keys belong to.
+    pub endpoint: String,
+}
+
+/// Which key ring, and in which state.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GuardedRing {
+    /// Endpoint that the keys belong to.
+    pub endpoint: String,
+    /// Fail unless the key ring still has this etag. Without it, the present one is taken.
+    #[arg(long)]
+    pub etag: Option<String>,
+}
+
+/// What a key signs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Algorithm {
+    /// A secret shared with the receiver.
+    HmacSha256,
+    /// The receiver holds only the public half.
+    Ed25519,
+}
+
+/// The new key.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NewKey {
+    /// What the new key signs with.
+    #[arg(long, value_enum, default_value = "hmac-sha256")]
+    pub algorithm: Algorithm,
+    /// File with a secret to import (whsec_… or whsk_…), - for stdin.
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<String>,
+}
+
+impl NewKey {
+    fn to_proto(&self) -> anyhow::Result<(i32, String)> {
+        let algorithm = match self.algorithm {
+            Algorithm::HmacSha256 => v1::KeyAlgorithm::HmacSha256,
+            Algorithm::Ed25519 => v1::KeyAlgorithm::Ed25519,
+        };
+        Ok((algorithm.into(), read_secret(self.secret_file.as_deref())?))
+    }
+}
+
+/// Options of `key stage`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct StageArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: GuardedRing,
+    /// Which key.
+    #[command(flatten)]
+    pub key: NewKey,
+}
+
+/// Options of `key activate` and `key rollback`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TurnArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: GuardedRing,
+    /// How long the other key signs on, 0 to 30d [default: 24h].
+    #[arg(long, value_name = "DURATION")]
+    pub overlap: Option<Span>,
+}
+
+/// Options of `key rotate`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RotateArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: GuardedRing,
+    /// Which key.
+    #[command(flatten)]
+    pub key: NewKey,
+    /// How long the key before signs on, 0 to 30d [default: 24h].
+    #[arg(long, value_name = "DURATION")]
+    pub overlap: Option<Span>,
+    /// Ends an open rotation first: its staged key is dropped, its retiring key retired at once.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Options of `key revoke`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RevokeArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: GuardedRing,
+    /// Key to destroy, as `key status` shows it.
+    pub key: String,
+    /// Why, for the record.
+    #[arg(long)]
+    pub reason: String,
+}
+
+pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let mut keys = session.client.keys();
+    let ring = match verb {
+        Verb::Status(args) => {
+            let parent = Collection::Endpoints.name(&session.parent, &args.endpoint)?;
+            let name = format!("{parent}/keyRing");
+            keys.get_key_ring(v1::GetKeyRingRequest { name }).await?
+        }
+        Verb::Stage(args) => {
+            let (parent, etag) = guarded(session, args.ring).await?;
+            let (algorithm, secret) = args.key.to_proto()?;
+            let request = v1::StageKeyRequest {
+                parent,
+                etag,
+                algorithm,
+                secret,
+            };
+            let key = keys.stage_key(request).await?;
+            return show_new_key(session, key.get_ref());
+        }
+        Verb::Rotate(args) => {
+            let (parent, etag) = guarded(session, args.ring).await?;
+            let (algorithm, secret) = args.key.to_proto()?;
+            let overlap = args.overlap.map(Span::to_proto);
+            let force = args.force;
+            let request = v1::RotateKeyRequest {
+                parent,
+                etag,
+                algorithm,
+                secret,
+                overlap,
+                force,
+            };
+            let key = keys.rotate_key(request).await?;
+            return show_new_key(session, key.get_ref());
+        }
+        Verb::Activate(args) => {
+            let (parent, etag) = guarded(session, args.ring).await?;
+            let overlap = args.overlap.map(Span::to_proto);
+            keys.activate_key(v1::ActivateKeyRequest {
+                parent,
+                etag,
+                overlap,
+            })
+            .await?
+        }
+        Verb::Rollback(args) => {
+            let (parent, etag) = guarded(session, args.ring).await?;
+            let overlap = args.overlap.map(Span::to_proto);
+            keys.rollback_key(v1::RollbackKeyRequest {
+                parent,
+                etag,
+                overlap,
+            })
+            .await?
+        }
+        Verb::Revoke(args) => {
+            let (parent, etag) = guarded(session, args.ring).await?;
+            let name = names::key(&parent, &args.key)?;
+            keys.revoke_key(v1::RevokeKeyRequest {
+                name,
+                etag,
+                reason: args.reason,
+            })
+            .await?
+        }
+    };
+    show_ring(session, ring.get_ref())
+}
+
+/// The endpoint's name and the etag to send: the one given, or the present one.
+async fn guarded(session: &Session, ring: GuardedRing) -> anyhow::Result<(String, String)> {
+    let parent = Collection::Endpoints.name(&session.parent, &ring.endpoint)?;
+    let etag = match ring.etag {
+        Some(etag) => etag,
+        None => {
+            let name = format!("{parent}/keyRing");
+            let request = v1::GetKeyRingRequest { name };
+            session
+                .client
+                .keys()
+                .get_key_ring(request)
+                .await?
+                .into_inner()
+                .etag
+        }
+    };
+    Ok((parent, etag))
+}
+
+/// People and scripts that want names see the keys; JSON and YAML show the ring with its etag.
+fn show_ring(session: &mut Session, ring: &v1::KeyRing) -> anyhow::Result<()> {
+    match session.output.format() {
+        Format::Table | Format::Name => session.output.many(&ring.keys),
+        Format::Json | Format::Yaml => session.output.one(ring),
+    }
+}
+
+fn show_new_key(session: &mut Session, key: &v1::Key) -> anyhow::Result<()> {
+    session.output.one(key)?;
+    session.output.note_secret(&key.secret)
+}

@@ -1,0 +1,149 @@
+//! The resources the command line shows: message names and table columns, as data.
+
+use turnbuckle_proto::v1;
+
+/// A column of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    /// Field paths such as `http.url`; the first one that is set counts.
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) style: Style,
+}
+
+/// How a column shows its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As it is.
+    Plain,
+    /// Only the last part of a resource name.
+    Short,
+    /// A time relative to now.
+    Age,
+}
+
+/// A message that can be shown.
+pub(crate) trait Resource: prost::Message {
+    /// Full name of the message in the contract.
+    const MESSAGE: &'static str;
+    /// Columns of a list.
+    const COLUMNS: &'static [Column];
+
+    /// The resource name.
+    fn name(&self) -> &str;
+}
+
+const fn plain(title: &'static str, paths: &'static [&'static str]) -> Column {
+    Column {
+        title,
+        paths,
+        style: Style::Plain,
+    }
+}
+
+const fn short(title: &'static str, paths: &'static [&'static str]) -> Column {
+    Column {
+        title,
+        paths,
+        style: Style::Short,
+    }
+}
+
+const fn age(title: &'static str, paths: &'static [&'static str]) -> Column {
+    Column {
+        title,
+        paths,
+        style: Style::Age,
+    }
+}
+
+const NAME: Column = short("NAME", &["name"]);
+const LABELS: Column = plain("LABELS", &["labels"]);
+const CREATED: Column = age("CREATED", &["create_time"]);
+
+macro_rules! resources {
+    ($($message:ident: [$($column:expr),* $(,)?];)*) => {
+        $(impl Resource for v1::$message {
+            const MESSAGE: &'static str = concat!("turnbuckle.v1.", stringify!($message));
+            const COLUMNS: &'static [Column] = &[$($column),*];
+
+            fn name(&self) -> &str {
+                &self.name
+            }
+        })*
+    };
+}
+
+resources! {
+    Tenant: [NAME, plain("DISPLAY NAME", &["display_name"]), LABELS, CREATED];
+    EventType: [NAME, plain("DESCRIPTION", &["description"]), LABELS, CREATED];
+    Endpoint: [
+        NAME,
+        plain("STATE", &["state"]),
+        plain("URL", &["http.url"]),
+        plain("SIGNATURE", &["signature_profile"]),
+        short("RETRY POLICY", &["retry_policy"]),
+        CREATED,
+    ];
+    Subscription: [
+        NAME,
+        short("ENDPOINT", &["endpoint"]),
+        plain("EVENT TYPES", &["event_types"]),
+        plain("FORMAT", &["payload_format"]),
+        CREATED,
+    ];
+    RetryPolicy: [
+        NAME,
+        plain("VERSION", &["version"]),
+        plain("BACKOFF", &["exponential", "delays.delays"]),
+        plain("JITTER", &["jitter"]),
+        plain("ATTEMPTS", &["max_attempts"]),
+        plain("HORIZON", &["horizon"]),
+        CREATED,
+    ];
+    KeyRing: [NAME];
+    Key: [
+        short("KEY", &["name"]),
+        plain("STATE", &["state"]),
+        plain("ALGORITHM", &["algorithm"]),
+        plain("FINGERPRINT", &["fingerprint"]),
+        age("SIGNS SINCE", &["activate_time"]),
+        age("RETIRES", &["retire_time"]),
+        CREATED,
+    ];
+    Event: [
+        NAME,
+        plain("EVENT ID", &["event_id"]),
+        plain("TYPE", &["event_type"]),
+        plain("SOURCE", &["source"]),
+        plain("SUBJECT", &["subject"]),
+        age("ACCEPTED", &["accept_time"]),
+    ];
+    PublishEventResponse: [
+        NAME,
+        plain("EVENT ID", &["event_id"]),
+        plain("DELIVERIES", &["deliveries"]),
+        plain("DUPLICATE", &["duplicate"]),
+    ];
+    Delivery: [
+        NAME,
+        plain("EVENT ID", &["event_id"]),
+        plain("TYPE", &["event_type"]),
+        short("ENDPOINT", &["endpoint"]),
+        plain("STATE", &["state"]),
+        plain("ATTEMPTS", &["attempts"]),
+        age("NEXT", &["next_attempt_time"]),
+        CREATED,
+        plain("REASON", &["reason"]),
+    ];
+    Attempt: [
+        plain("ATTEMPT", &["number"]),
+        plain("STARTED", &["start_time"]),
+        plain("TOOK", &["duration"]),
+        plain("OUTCOME", &["outcome"]),
+        plain("STATUS", &["http_status"]),
+        plain("RETRY IN", &["retry_delay"]),
+        plain("RETRY-AFTER", &["retry_after_honoured"]),
+        plain("DETAIL", &["detail"]),
+    ];
+}

@@ -1,0 +1,174 @@
+//! `turnbuckle subscription …`
+
+use super::{
+    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
+    global::Session,
+    names::Collection,
+};
+use turnbuckle_proto::v1;
+
+/// What can be done with subscriptions.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Creates a subscription.
+    Create(CreateArgs),
+    /// Shows one subscription.
+    Get(Target),
+    /// Lists the tenant's subscriptions.
+    List(ListArgs),
+    /// Changes a subscription.
+    Update(UpdateArgs),
+    /// Deletes a subscription. Deliveries already made go on.
+    Delete(GuardedTarget),
+}
+
+/// What the body of a delivery looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PayloadFormat {
+    /// The event as JSON with the published bytes in `data`.
+    Envelope,
+    /// The Standard Webhooks payload: type, timestamp, data.
+    Standard,
+    /// The published bytes, nothing around them.
+    Raw,
+}
+
+impl PayloadFormat {
+    fn to_proto(self) -> i32 {
+        let format = match self {
+            Self::Envelope => v1::PayloadFormat::Envelope,
+            Self::Standard => v1::PayloadFormat::Standard,
+            Self::Raw => v1::PayloadFormat::Raw,
+        };
+        format.into()
+    }
+}
+
+/// Options of `subscription create`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CreateArgs {
+    /// Id of the new subscription. The server makes one when it is missing.
+    #[arg(default_value = "", hide_default_value = true)]
+    pub id: String,
+    /// Endpoint that wants the events.
+    #[arg(long)]
+    pub endpoint: String,
+    /// Type (order.paid), prefix (order.*) or *; repeat for more, or separate by commas.
+    #[arg(
+        long = "type",
+        required = true,
+        value_delimiter = ',',
+        value_name = "PATTERN"
+    )]
+    pub types: Vec<String>,
+    /// What the request body looks like.
+    #[arg(long, value_enum)]
+    pub format: Option<PayloadFormat>,
+    /// Labels.
+    #[command(flatten)]
+    pub labels: Labels,
+}
+
+/// Options of `subscription update`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpdateArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: GuardedTarget,
+    /// The patterns from now on; they replace all patterns before.
+    #[arg(long = "type", value_delimiter = ',', value_name = "PATTERN")]
+    pub types: Vec<String>,
+    /// What the request body looks like.
+    #[arg(long, value_enum)]
+    pub format: Option<PayloadFormat>,
+    /// Labels.
+    #[command(flatten)]
+    pub labels: LabelChange,
+}
+
+pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let mut subscriptions = session.client.subscriptions();
+    let parent = session.parent.clone();
+    let full = |given: &str| Collection::Subscriptions.name(&parent, given);
+    let subscription = match verb {
+        Verb::Create(args) => {
+            subscriptions
+                .create_subscription(create(parent, args)?)
+                .await?
+        }
+        Verb::Get(target) => {
+            let name = full(&target.name)?;
+            subscriptions
+                .get_subscription(v1::GetSubscriptionRequest { name })
+                .await?
+        }
+        Verb::Update(args) => {
+            let name = full(&args.target.name)?;
+            subscriptions
+                .update_subscription(update(name, args)?)
+                .await?
+        }
+        Verb::List(args) => {
+            return show_pages(
+                &mut session.output,
+                args.limit,
+                async |page_size, page_token| {
+                    let parent = parent.clone();
+                    let request = v1::ListSubscriptionsRequest {
+                        parent,
+                        page_size,
+                        page_token,
+                    };
+                    let page = subscriptions
+                        .list_subscriptions(request)
+                        .await?
+                        .into_inner();
+                    Ok((page.subscriptions, page.next_page_token))
+                },
+            )
+            .await;
+        }
+        Verb::Delete(target) => {
+            let name = full(&target.name)?;
+            let request = v1::DeleteSubscriptionRequest {
+                name: name.clone(),
+                etag: target.etag,
+            };
+            subscriptions.delete_subscription(request).await?;
+            return session.output.removed(&name);
+        }
+    };
+    session.output.one(subscription.get_ref())
+}
+
+fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscriptionRequest> {
+    let subscription = v1::Subscription {
+        endpoint: Collection::Endpoints.name(&parent, &args.endpoint)?,
+        event_types: args.types,
+        payload_format: args.format.map(PayloadFormat::to_proto).unwrap_or_default(),
+        labels: args.labels.map(),
+        ..Default::default()
+    };
+    Ok(v1::CreateSubscriptionRequest {
+        parent,
+        subscription_id: args.id,
+        subscription: Some(subscription),
+    })
+}
+
+fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateSubscriptionRequest> {
+    let mut mask = Mask::default();
+    let types = (!args.types.is_empty()).then_some(args.types);
+    let subscription = v1::Subscription {
+        name,
+        etag: args.target.etag,
+        event_types: mask.take("event_types", types),
+        payload_format: mask.take("payload_format", args.format.map(PayloadFormat::to_proto)),
+        labels: mask.labels(args.labels),
+        ..Default::default()
+    };
+    Ok(v1::UpdateSubscriptionRequest {
+        subscription: Some(subscription),
+        update_mask: mask.finish()?,
+    })
+}

@@ -1,0 +1,58 @@
+//! `turnbuckle`: one binary for every role, and the command line for all of them.
+
+use clap::{CommandFactory as _, Parser};
+use std::process::ExitCode;
+use turnbuckle_server::{cli, keys, serve};
+
+/// Couples systems by webhooks, in both directions; no event is lost or takes effect twice.
+#[derive(Parser)]
+#[command(name = "turnbuckle", version, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    global: cli::GlobalArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Run a server.
+    Serve(Box<serve::ServeArgs>),
+    /// Bring a Postgres database to this program's schema.
+    Migrate(keys::MigrateArgs),
+    /// Key-encryption keys for secrets at rest.
+    #[command(subcommand)]
+    Keyring(keys::KeyringVerb),
+    /// Bearer tokens for callers.
+    #[command(subcommand)]
+    Token(keys::TokenVerb),
+    /// Print a completion script for a shell.
+    Completion(cli::CompletionArgs),
+    #[command(flatten)]
+    Remote(cli::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cli::report(&error.into()),
+    };
+    let outcome = runtime.block_on(run(arguments));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => cli::report(&error),
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Serve(args) => serve::run(*args).await?,
+        Command::Migrate(args) => keys::migrate(args).await?,
+        Command::Keyring(verb) => keys::keyring(verb)?,
+        Command::Token(verb) => keys::token(verb)?,
+        Command::Completion(args) => args.run(Arguments::command())?,
+        Command::Remote(command) => cli::run(command, &arguments.global).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,89 @@
+//! The gRPC listener: services, authentication, health, reflection.
+
+use async_trait::async_trait;
+use std::{sync::Arc, time::Duration};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{service::RoutesBuilder, transport::Server};
+use turnbuckle_control_plane::{ControlPlane, Dependencies};
+use turnbuckle_delivery::DeliveryPlane;
+use turnbuckle_domain::{Clock, Propagation, Revision};
+use turnbuckle_proto::DESCRIPTORS;
+use turnbuckle_runtime::{
+    Supervisor,
+    auth::{AuthLayer, AuthMode, Authenticator, TokenKey},
+    supervisor::OnExit,
+};
+
+/// A call that takes longer is not going to be waited for by anybody.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Calls under way on one connection: enough for a publisher with a thousand in flight.
+const STREAMS_MAX: u32 = 1_024;
+/// Finds peers that are gone without a word.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// What the listener serves.
+pub(super) struct ApiParts {
+    pub(super) control_plane: Option<Dependencies>,
+    pub(super) delivery: Option<DeliveryPlane>,
+    pub(super) token_key: TokenKey,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) dev: bool,
+}
+
+/// Propagation in a process that delivers nothing: other processes poll.
+pub(super) struct Elsewhere;
+
+#[async_trait]
+impl Propagation for Elsewhere {
+    async fn applied(&self, _: Revision) {}
+}
+
+/// Starts serving.
+pub(super) fn spawn(
+    supervisor: &Supervisor,
+    listener: TcpListener,
+    parts: ApiParts,
+) -> anyhow::Result<()> {
+    let authenticator = Authenticator::new(parts.token_key, parts.clock);
+    let mode =
+        if parts.dev { AuthMode::dev(authenticator) } else { AuthMode::Required(authenticator) };
+    let auth = AuthLayer::new(DESCRIPTORS, mode)?;
+    let mut routes = RoutesBuilder::default();
+    let (reporter, health) = tonic_health::server::health_reporter();
+    routes.add_service(health);
+    routes.add_service(
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()?,
+    );
+    if let Some(dependencies) = parts.control_plane {
+        ControlPlane::new(dependencies).add_to(&mut routes);
+    }
+    if let Some(delivery) = &parts.delivery {
+        routes.add_service(delivery.events_service());
+        routes.add_service(delivery.deliveries_service());
+    }
+    let stop = supervisor.shutdown();
+    let drained = stop.clone();
+    supervisor.spawn("api", OnExit::StopProcess, async move {
+        let server = Server::builder()
+            .timeout(CALL_TIMEOUT)
+            .tcp_nodelay(true)
+            .max_concurrent_streams(STREAMS_MAX)
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .layer(auth)
+            .add_routes(routes.routes());
+        let incoming = TcpListenerStream::new(listener);
+        server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
+    });
+    supervisor.spawn("health", OnExit::Log, async move {
+        // The empty name is the whole server, as orchestrators ask for it.
+        reporter.set_service_status("", tonic_health::ServingStatus::Serving).await;
+        drained.cancelled().await;
+        reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Ok(())
+}

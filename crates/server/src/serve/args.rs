@@ -1,0 +1,101 @@
+//! Options of `turnbuckle serve`.
+
+use crate::cli::Span;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Everything.
+    All,
+    /// Configuration over gRPC.
+    ControlPlane,
+    /// Publish and delivery.
+    Delivery,
+    /// HTTP from third parties.
+    Ingress,
+}
+
+/// Options of `turnbuckle serve`.
+#[derive(Clone, clap::Args)]
+pub struct ServeArgs {
+    /// What this process does, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all", env = "TURNBUCKLE_ROLES")]
+    pub roles: Vec<Role>,
+    /// Directory of the embedded store and of keys made at the first start.
+    #[arg(long, default_value = "turnbuckle-data", env = "TURNBUCKLE_DATA_DIR")]
+    pub data_dir: PathBuf,
+    /// postgres://… keeps everything in Postgres instead of the data directory.
+    #[arg(long, env = "TURNBUCKLE_DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Where gRPC listens.
+    #[arg(long, default_value = "127.0.0.1:7420", env = "TURNBUCKLE_API_LISTEN")]
+    pub api_listen: SocketAddr,
+    /// Where the HTTP ingress listens.
+    #[arg(long, default_value = "127.0.0.1:7421", env = "TURNBUCKLE_INGRESS_LISTEN")]
+    pub ingress_listen: SocketAddr,
+    /// Where health, readiness and metrics listen. Has no authentication: keep it inside.
+    #[arg(long, default_value = "127.0.0.1:7422", env = "TURNBUCKLE_ADMIN_LISTEN")]
+    pub admin_listen: SocketAddr,
+    /// For development: calls without a token are admin calls, and keys are made when missing.
+    #[arg(long, env = "TURNBUCKLE_DEV")]
+    pub dev: bool,
+    /// Key-encryption keys for secrets at rest [default: keyring.json in the data directory].
+    #[arg(long, env = "TURNBUCKLE_KEYRING_FILE")]
+    pub keyring_file: Option<PathBuf>,
+    /// Key that signs and verifies bearer tokens [default: token.key in the data directory].
+    #[arg(long, env = "TURNBUCKLE_TOKEN_KEY_FILE")]
+    pub token_key_file: Option<PathBuf>,
+    /// Network that deliveries may go to although it is not public, such as 10.2.0.0/16. Repeatable.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', env = "TURNBUCKLE_ALLOW_EGRESS")]
+    pub allow_egress: Vec<String>,
+    /// Host name that deliveries may go to although it is internal; its addresses are judged still. Repeatable.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "TURNBUCKLE_ALLOW_EGRESS_HOST")]
+    pub allow_egress_host: Vec<String>,
+    /// PEM file with certificate authorities trusted besides the public ones.
+    #[arg(long, env = "TURNBUCKLE_EXTRA_CA_FILE")]
+    pub extra_ca_file: Option<PathBuf>,
+    /// How long a worker may be silent before others take its deliveries: 1s to 5m.
+    #[arg(long, default_value = "15s", env = "TURNBUCKLE_LEASE")]
+    pub lease: Span,
+    /// Time for attempts in flight when the process is told to stop: 0s to 10m.
+    #[arg(long, default_value = "30s", env = "TURNBUCKLE_GRACE")]
+    pub grace: Span,
+    /// pretty or json; logs go to stderr.
+    #[arg(long, default_value = "pretty", env = "TURNBUCKLE_LOG_FORMAT")]
+    pub log_format: String,
+    /// What is logged, such as info,turnbuckle_delivery=debug.
+    #[arg(long, default_value = "info", env = "TURNBUCKLE_LOG")]
+    pub log: String,
+}
+
+impl ServeArgs {
+    /// Whether the process has this role.
+    #[must_use]
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.iter().any(|own| *own == role || *own == Role::All)
+    }
+
+    /// Checks what clap cannot; lists everything wrong at once.
+    ///
+    /// # Errors
+    /// When an option is out of bounds.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let mut faults = Vec::new();
+        let lease = Duration::from(self.lease);
+        if lease < Duration::from_secs(1) || lease > Duration::from_secs(300) {
+            faults.push("--lease is between 1s and 5m");
+        }
+        if Duration::from(self.grace) > Duration::from_secs(600) {
+            faults.push("--grace is at most 10m");
+        }
+        if let Some(url) = &self.database_url
+            && !url.starts_with("postgres://")
+            && !url.starts_with("postgresql://")
+        {
+            faults.push("--database-url starts with postgres://");
+        }
+        anyhow::ensure!(faults.is_empty(), "{}", faults.join("; "));
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! The server that the demo starts: all roles, a temporary directory, ports of its own.
+
+use super::{Role, ServeArgs, start};
+use crate::{cli::Span, demo::RunningServer};
+use anyhow::Context as _;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
+///
+/// # Errors
+/// When the store or a port is not to be had.
+pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let args = ServeArgs {
+        roles: vec![Role::All],
+        data_dir,
+        database_url: None,
+        api_listen: any_port,
+        ingress_listen: any_port,
+        admin_listen: any_port,
+        dev: false,
+        keyring_file: None,
+        token_key_file: None,
+        allow_egress: vec!["127.0.0.0/8".into()],
+        allow_egress_host: Vec::new(),
+        extra_ca_file: None,
+        lease: Span(Duration::from_secs(15)),
+        grace: Span(Duration::from_secs(2)),
+        log_format: "pretty".into(),
+        log: "warn".into(),
+    };
+    turnbuckle_runtime::telemetry::init(args.log_format.parse()?, &args.log)?;
+    let running = start(&args).await?;
+    Ok(RunningServer {
+        api_url: format!("http://{}", running.api.context("all roles have an API")?),
+        token: running.admin_token.clone(),
+        stop: running.supervisor.shutdown(),
+        finished: Box::pin(async move {
+            if let Err(error) = running.finished().await {
+                tracing::error!(%error, "the demo's server did not stop cleanly");
+            }
+        }),
+    })
+}

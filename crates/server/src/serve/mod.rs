@@ -1,0 +1,287 @@
+//! `turnbuckle serve`: the roles of one process.
+
+mod api;
+mod args;
+#[cfg(any())]
+mod embedded_demo;
+mod welcome;
+
+pub use args::{Role, ServeArgs};
+
+use crate::secrets::Secrets;
+use anyhow::Context as _;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+use turnbuckle_delivery::{
+    DeliveryPlane, EngineSettings, PlaneParts,
+    egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
+};
+use turnbuckle_domain::{Clock, IdGenerator};
+use turnbuckle_runtime::{
+    Supervisor, SystemClock,
+    admin::{self, AdminState, Readiness},
+    os_random,
+    supervisor::OnExit,
+};
+use turnbuckle_store::Store;
+
+/// How often readiness looks at the store. It shows within this that the database is gone.
+const STORE_CHECK: Duration = Duration::from_secs(2);
+/// Longest answer that counts as one.
+const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Folding recorded samples into histograms, so that they do not pile up between scrapes.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+/// Making partitions ahead; they are made a week ahead, so hours do not matter.
+const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Time beyond the grace of attempts for everything else to wind down.
+const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// A running process.
+pub struct Running {
+    /// Owns every task.
+    pub supervisor: Supervisor,
+    /// Where gRPC listens.
+    pub api: Option<SocketAddr>,
+    /// Where the ingress listens.
+    pub ingress: Option<SocketAddr>,
+    /// Where health and metrics listen.
+    pub admin: SocketAddr,
+    /// A token for this process's operator, made at the first start.
+    pub admin_token: String,
+    /// Whether the store had nothing in it.
+    pub is_new: bool,
+    grace: Duration,
+}
+
+impl Running {
+    /// Waits until the process is to stop and everything has wound down.
+    ///
+    /// # Errors
+    /// Why it stopped, unless it was asked to.
+    pub async fn finished(self) -> anyhow::Result<()> {
+        Ok(self.supervisor.run_until_stopped(self.grace + WIND_DOWN).await?)
+    }
+}
+
+/// Runs a process until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or a part it cannot do without fails.
+pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
+    turnbuckle_runtime::telemetry::init(args.log_format.parse()?, &args.log)?;
+    let signals = turnbuckle_runtime::supervisor::Signals::listen()?;
+    let running = start(&args).await?;
+    running.supervisor.stop_on(signals);
+    welcome::print(&args, &running)?;
+    running.finished().await
+}
+
+/// Opens the store, binds every port, and starts the roles.
+///
+/// # Errors
+/// When an option, a key file, the store or a port is not as it must be.
+pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
+    args.check()?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let guard = Arc::new(egress_guard(args)?);
+    let is_new = args.database_url.is_none() && !Store::embedded_exists(&args.data_dir);
+    let secrets = Secrets::load(args, is_new)?;
+    let store = open_store(args, &clock).await?;
+    let listeners = Listeners::bind(args).await?;
+    let supervisor = Supervisor::new();
+    let metrics = admin::metrics_recorder()?;
+    let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
+    let random = Arc::new(os_random()?);
+    let sealer: Arc<dyn turnbuckle_domain::SecretSealer> = Arc::new(secrets.keyring);
+    let delivery = match args.has(Role::Delivery) {
+        true => Some(
+            DeliveryPlane::start(
+                PlaneParts {
+                    log: Arc::clone(&store.log),
+                    queue: Arc::clone(&store.queue),
+                    history: Arc::clone(&store.history),
+                    config: store.config_source(),
+                    clock: Arc::clone(&clock),
+                    random: Arc::clone(&random) as Arc<dyn turnbuckle_domain::Random>,
+                    sealer: Arc::clone(&sealer),
+                    guard: Arc::clone(&guard),
+                    settings: EngineSettings {
+                        lease: args.lease.into(),
+                        grace: args.grace.into(),
+                    },
+                    shared_store: args.database_url.is_some(),
+                },
+                &supervisor,
+            )
+            .await?,
+        ),
+        false => None,
+    };
+    let admin_token = welcome::admin_token(args, &secrets.token_key, clock.now())?;
+    let parts = api::ApiParts {
+        control_plane: args.has(Role::ControlPlane).then(|| turnbuckle_control_plane::Dependencies {
+            store: Arc::clone(&store.config),
+            sealer,
+            clock: Arc::clone(&clock),
+            ids: IdGenerator::new(Arc::clone(&clock), random),
+            propagation: match &delivery {
+                Some(plane) => Arc::new(plane.config()),
+                None => Arc::new(api::Elsewhere),
+            },
+            targets: guard,
+        }),
+        delivery,
+        token_key: secrets.token_key,
+        clock,
+        dev: args.dev,
+    };
+    if args.dev && is_new {
+        welcome::make_default_tenant(&store, &parts).await?;
+    }
+    let running = Running {
+        api: listeners.api.as_ref().map(TcpListener::local_addr).transpose()?,
+        ingress: listeners.ingress.as_ref().map(TcpListener::local_addr).transpose()?,
+        admin: listeners.admin.local_addr()?,
+        supervisor: supervisor.clone(),
+        admin_token,
+        is_new,
+        grace: args.grace.into(),
+    };
+    listeners.serve(&supervisor, parts, AdminState::new(metrics, supervisor.shutdown()).with_watch("store", ready))?;
+    Ok(running)
+}
+
+fn egress_guard(args: &ServeArgs) -> anyhow::Result<EgressGuard> {
+    let extra_roots = match &args.extra_ca_file {
+        None => Vec::new(),
+        Some(path) => {
+            let pem = std::fs::read(path)
+                .with_context(|| format!("cannot read --extra-ca-file {}", path.display()))?;
+            EgressPolicy::certificates(&pem)?
+        }
+    };
+    let names = args.allow_egress_host.iter().map(|name| AllowedName::parse(name));
+    let policy = EgressPolicy {
+        allow: EgressPolicy::networks(&args.allow_egress)?,
+        allow_names: names.collect::<Result<_, _>>()?,
+        extra_roots,
+        ..EgressPolicy::default()
+    };
+    Ok(EgressGuard::new(policy, Arc::new(SystemResolver))?)
+}
+
+async fn open_store(args: &ServeArgs, clock: &Arc<dyn Clock>) -> anyhow::Result<Store> {
+    Ok(match &args.database_url {
+        Some(url) => Store::open_postgres(url, clock.now()).await?,
+        None => Store::open_embedded(&args.data_dir, Arc::clone(clock)).await?,
+    })
+}
+
+struct Listeners {
+    api: Option<TcpListener>,
+    ingress: Option<TcpListener>,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    async fn bind(args: &ServeArgs) -> anyhow::Result<Self> {
+        let has_api = args.has(Role::ControlPlane) || args.has(Role::Delivery);
+        Ok(Self {
+            api: bind(has_api, args.api_listen, "--api-listen").await?,
+            ingress: bind(args.has(Role::Ingress), args.ingress_listen, "--ingress-listen").await?,
+            admin: bind(true, args.admin_listen, "--admin-listen").await?.context("bound above")?,
+        })
+    }
+
+    fn serve(
+        self,
+        supervisor: &Supervisor,
+        parts: api::ApiParts,
+        admin: AdminState,
+    ) -> anyhow::Result<()> {
+        if let Some(listener) = self.api {
+            api::spawn(supervisor, listener, parts)?;
+        }
+        if let Some(listener) = self.ingress {
+            let serving = turnbuckle_ingress::serve(listener, supervisor.shutdown());
+            supervisor.spawn("ingress", OnExit::StopProcess, serving);
+        }
+        supervisor.spawn("admin", OnExit::StopProcess, admin::serve(self.admin, admin));
+        Ok(())
+    }
+}
+
+async fn bind(
+    wanted: bool,
+    address: SocketAddr,
+    option: &str,
+) -> anyhow::Result<Option<TcpListener>> {
+    if !wanted {
+        return Ok(None);
+    }
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| {
+        format!("cannot listen on {address}: stop what does, or choose another with {option}")
+    })?;
+    Ok(Some(listener))
+}
+
+/// Small periodic tasks around the store and the metrics.
+fn spawn_upkeep(
+    supervisor: &Supervisor,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    metrics: admin::MetricsHandle,
+) -> watch::Receiver<Readiness> {
+    let (ready, receiver) = watch::channel(Readiness::Ready);
+    let pinged = store.clone();
+    spawn_periodic(supervisor, "store-check", STORE_CHECK, move || {
+        let (store, ready) = (pinged.clone(), ready.clone());
+        async move {
+            let answer = tokio::time::timeout(STORE_CHECK_TIMEOUT, store.ping()).await;
+            let state = match answer {
+                Ok(Ok(())) => Readiness::Ready,
+                Ok(Err(_)) | Err(_) => Readiness::NotReady,
+            };
+            ready.send_replace(state);
+        }
+    });
+    spawn_periodic(supervisor, "metrics-upkeep", METRICS_UPKEEP, move || {
+        metrics.run_upkeep();
+        async {}
+    });
+    let (maintained, clock) = (store.clone(), Arc::clone(clock));
+    spawn_periodic(supervisor, "store-maintenance", MAINTENANCE, move || {
+        let (store, now) = (maintained.clone(), clock.now());
+        async move {
+            if let Err(error) = store.maintain(now).await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "maintenance failed");
+            }
+        }
+    });
+    receiver
+}
+
+fn spawn_periodic<F, W>(
+    supervisor: &Supervisor,
+    name: &'static str,
+    period: Duration,
+    mut work: W,
+) where
+    W: FnMut() -> F + Send + 'static,
+    F: Future<Output = ()> + Send,
+{
+    let stop = supervisor.shutdown();
+    supervisor.spawn(name, OnExit::Log, async move {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            work().await;
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+}

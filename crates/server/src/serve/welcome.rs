@@ -1,0 +1,98 @@
+//! What a first start leaves and says.
+
+use super::{Role, Running, ServeArgs, api::ApiParts};
+use anyhow::Context as _;
+use std::{
+    fs::OpenOptions,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    time::Duration,
+};
+use turnbuckle_domain::{Meta, ResourceId, Role as CallerRole, Tenant, TenantId, Timestamp};
+use turnbuckle_runtime::auth::TokenKey;
+use turnbuckle_store::Store;
+
+/// Where the operator's token lies in the data directory.
+const ADMIN_TOKEN: &str = "admin.token";
+/// Long enough to forget about, short enough to be renewed some day.
+const ADMIN_TOKEN_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Makes the operator's token. With an embedded store it is left in the data directory, for the
+/// command line to find; it is never printed outside development.
+pub(super) fn admin_token(
+    args: &ServeArgs,
+    key: &TokenKey,
+    now: Timestamp,
+) -> anyhow::Result<String> {
+    let token = key.issue("local-admin", CallerRole::Admin, None, ADMIN_TOKEN_LIFE, now)?;
+    let path = args.data_dir.join(ADMIN_TOKEN);
+    if args.database_url.is_none() && !path.exists() {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let mut file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        writeln!(file, "{token}")?;
+    }
+    Ok(token)
+}
+
+/// Development starts with a tenant, so that the first publish needs no preparation but its type.
+pub(super) async fn make_default_tenant(store: &Store, parts: &ApiParts) -> anyhow::Result<()> {
+    let Some(control) = &parts.control_plane else { return Ok(()) };
+    let now = parts.clock.now();
+    let tenant = Tenant {
+        id: TenantId::from_uuid(control.ids.uuid()),
+        slug: ResourceId::new("default")?,
+        display_name: "Default".into(),
+        labels: turnbuckle_domain::Labels::default(),
+        meta: Meta { created_at: now, updated_at: now, ..Meta::default() },
+    };
+    let created = store.config.create_tenant(tenant).await?;
+    control.propagation.applied(created.meta.revision).await;
+    Ok(())
+}
+
+/// Says what listens where, and at the first start how to publish.
+pub(super) fn print(args: &ServeArgs, running: &Running) -> anyhow::Result<()> {
+    let mut out = io::stderr().lock();
+    let store = match &args.database_url {
+        Some(_) => "Postgres".to_owned(),
+        None => format!("embedded, in {}", args.data_dir.display()),
+    };
+    writeln!(out, "turnbuckle {} is up. Store: {store}", env!("CARGO_PKG_VERSION"))?;
+    if let Some(api) = running.api {
+        writeln!(out, "  API (gRPC)   http://{api}")?;
+    }
+    if let Some(ingress) = running.ingress {
+        writeln!(out, "  Ingress      http://{ingress}")?;
+    }
+    writeln!(out, "  Admin        http://{}/readyz, /metrics", running.admin)?;
+    if running.is_new && args.has(Role::ControlPlane) && args.has(Role::Delivery) {
+        first_publish(&mut out, args, running)?;
+    }
+    Ok(())
+}
+
+fn first_publish(out: &mut impl io::Write, args: &ServeArgs, running: &Running) -> io::Result<()> {
+    let program = std::env::args().next().unwrap_or_else(|| "turnbuckle".into());
+    let server = running.api.map(|api| format!("http://{api}")).unwrap_or_default();
+    let options = match server.as_str() {
+        "http://127.0.0.1:7420" => String::new(),
+        other => format!(" --server {other}"),
+    };
+    if args.dev {
+        writeln!(out, "  Dev token    {}", running.admin_token)?;
+    } else {
+        let path = args.data_dir.join(ADMIN_TOKEN);
+        writeln!(out, "  Admin token  in {} (the command line finds it there)", path.display())?;
+    }
+    let token = match args.data_dir.as_os_str() == "turnbuckle-data" {
+        true => String::new(),
+        false => format!(" --token-file {}", args.data_dir.join(ADMIN_TOKEN).display()),
+    };
+    writeln!(out, "\nFirst publish, in another terminal:\n")?;
+    if !args.dev {
+        writeln!(out, "  {program}{options}{token} tenant create default")?;
+    }
+    writeln!(out, "  {program}{options}{token} event-type create order.paid")?;
+    let data = r#"--data '{"order": 1, "total": "12.50"}'"#;
+    writeln!(out, "  {program}{options}{token} event publish --type order.paid {data}\n")
+}

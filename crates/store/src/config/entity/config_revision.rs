@@ -1,0 +1,16 @@
+//! The counter of configuration revisions: one row.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "config_revision")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: i16,
+    pub revision: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,14 @@
+//! One entity for each table, and how its rows become resources.
+#![expect(
+    unreachable_pub,
+    reason = "the derive makes public items, whose parts must be public too"
+)]
+
+pub(super) mod config_revision;
+pub(super) mod endpoint;
+pub(super) mod event_type;
+pub(super) mod key_ring;
+pub(super) mod retry_policy;
+pub(super) mod signing_key;
+pub(super) mod subscription;
+pub(super) mod tenant;

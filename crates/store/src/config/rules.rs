@@ -1,0 +1,107 @@
+//! Rules between resources, checked inside the transaction of the change.
+
+use super::{
+    entity::{endpoint, retry_policy},
+    table::{Identity, Table, full_name, live_by_id, of_tenant},
+    write::Write,
+};
+use crate::error::store_error;
+use sea_orm::{ColumnTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid};
+use turnbuckle_domain::{
+    Endpoint, EndpointId, Error, Precondition, RetryPolicy, Revision, Tenant, TenantId,
+};
+
+/// The retry policy that an endpoint names is there.
+pub(super) async fn retry_policy_lives(
+    write: &Write,
+    parent: &str,
+    endpoint: &Endpoint,
+) -> Result<(), Error> {
+    let Some(policy) = endpoint.retry_policy else {
+        return Ok(());
+    };
+    let id = policy.to_string();
+    referred::<retry_policy::Entity>(write, parent, endpoint.tenant, (policy.uuid(), &id)).await?;
+    Ok(())
+}
+
+/// The endpoint that something belongs to.
+pub(super) async fn owner(
+    write: &Write,
+    parent: &str,
+    tenant: TenantId,
+    endpoint: EndpointId,
+) -> Result<Endpoint, Error> {
+    let id = endpoint.to_string();
+    referred::<endpoint::Entity>(write, parent, tenant, (endpoint.uuid(), &id)).await
+}
+
+async fn referred<E: Table>(
+    write: &Write,
+    parent: &str,
+    tenant: TenantId,
+    (id, name): (Uuid, &str),
+) -> Result<E::Resource, Error> {
+    let tenant = Some(tenant.uuid());
+    let wanted = Identity {
+        id,
+        tenant,
+        name,
+        revision: Revision::ZERO,
+    };
+    live_by_id::<E>(&write.transaction, parent, &wanted).await
+}
+
+/// No endpoint is left in a tenant.
+pub(super) async fn tenant_is_empty(
+    write: &Write,
+    parent: &str,
+    tenant: &Tenant,
+) -> Result<(), Error> {
+    match any_endpoint(write, tenant.id, None).await? {
+        Some(slug) => Err(in_use(parent, parent, &slug)),
+        None => Ok(()),
+    }
+}
+
+/// No endpoint uses a retry policy.
+pub(super) async fn retry_policy_is_unused(
+    write: &Write,
+    parent: &str,
+    policy: &RetryPolicy,
+) -> Result<(), Error> {
+    match any_endpoint(write, policy.tenant, Some(policy.id.uuid())).await? {
+        Some(slug) => {
+            let subject = full_name::<retry_policy::Entity>(parent, policy.slug.as_str());
+            Err(in_use(parent, &subject, &slug))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn any_endpoint(
+    write: &Write,
+    tenant: TenantId,
+    policy: Option<Uuid>,
+) -> Result<Option<String>, Error> {
+    let mut live = of_tenant::<endpoint::Entity>(Some(tenant.uuid()))
+        .filter(endpoint::Column::DeletedAtUs.is_null());
+    if let Some(policy) = policy {
+        live = live.filter(endpoint::Column::RetryPolicyId.eq(policy));
+    }
+    let first = live
+        .select_only()
+        .column(endpoint::Column::Slug)
+        .limit(1)
+        .into_tuple();
+    Ok(first.one(&write.transaction).await.map_err(store_error)?)
+}
+
+fn in_use(parent: &str, subject: &str, slug: &str) -> Error {
+    let user = full_name::<endpoint::Entity>(parent, slug);
+    Error::Precondition {
+        kind: Precondition::InUse,
+        subject: subject.to_owned(),
+        message: format!("{subject} is in use by {user}: change or delete that one first"),
+    }
+}

@@ -1,0 +1,34 @@
+//! Reading configuration by revision.
+
+use super::{
+    ConfigDb,
+    entity::{endpoint, event_type, retry_policy, subscription, tenant},
+    rings,
+    table::changed_since,
+    write::{begin_snapshot, revision},
+};
+use crate::error::store_error;
+use async_trait::async_trait;
+use turnbuckle_domain::{ConfigDelta, ConfigSource, Revision, StoreError};
+
+#[async_trait]
+impl ConfigSource for ConfigDb {
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        revision(&self.db).await
+    }
+
+    async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
+        let snapshot = begin_snapshot(&self.db).await?;
+        let delta = ConfigDelta {
+            revision: revision(&snapshot).await?,
+            tenants: changed_since::<tenant::Entity>(&snapshot, known).await?,
+            event_types: changed_since::<event_type::Entity>(&snapshot, known).await?,
+            retry_policies: changed_since::<retry_policy::Entity>(&snapshot, known).await?,
+            endpoints: changed_since::<endpoint::Entity>(&snapshot, known).await?,
+            key_rings: rings::changed_since(&snapshot, known).await?,
+            subscriptions: changed_since::<subscription::Entity>(&snapshot, known).await?,
+        };
+        snapshot.commit().await.map_err(store_error)?;
+        Ok(delta)
+    }
+}

@@ -1,0 +1,202 @@
+//! One change of configuration: a transaction that owns the next revision.
+
+use super::{
+    cell::Malformed,
+    entity::{config_revision, tenant},
+    table::{Identity, Table, full_name, live_by_id},
+};
+use crate::error::{is_unique_violation, store_error};
+use sea_orm::{
+    ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
+    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
+    Statement, TransactionOptions, TransactionTrait as _,
+    sea_query::Expr,
+    {AccessMode, IsolationLevel},
+};
+use turnbuckle_domain::{Error, Revision, StoreError, TenantId, Timestamp};
+
+/// An open change. Dropped without [`Write::commit`], it is rolled back and its revision is given
+/// to the next one, so that revisions have no gaps.
+pub(super) struct Write {
+    pub(super) transaction: DatabaseTransaction,
+    pub(super) revision: Revision,
+}
+
+impl Write {
+    /// Opens a change. The counter's row is locked from here to the commit, which makes changes
+    /// commit in the order of their revisions; and since there is one writer at a time, whatever a
+    /// change checks stays true until it commits.
+    pub(super) async fn begin(db: &DatabaseConnection) -> Result<Self, Error> {
+        let options = write_options(db.get_database_backend());
+        let transaction = db.begin_with_options(options).await.map_err(store_error)?;
+        let next = Statement::from_string(
+            transaction.get_database_backend(),
+            "update config_revision set revision = revision + 1 where id = 1 returning revision",
+        );
+        let row = transaction.query_one_raw(next).await.map_err(store_error)?;
+        let row = row.ok_or(Malformed {
+            column: "config_revision.id",
+        })?;
+        let revision = row.try_get_by_index(0).map_err(store_error)?;
+        Ok(Self {
+            transaction,
+            revision: Revision(revision),
+        })
+    }
+
+    pub(super) async fn commit(self) -> Result<Revision, Error> {
+        self.transaction.commit().await.map_err(store_error)?;
+        Ok(self.revision)
+    }
+
+    /// The name of a tenant that is to get or change something.
+    pub(super) async fn tenant_name(&self, tenant: TenantId) -> Result<String, Error> {
+        tenant_name(&self.transaction, tenant).await
+    }
+
+    /// Adds a resource.
+    pub(super) async fn insert<E: Table>(
+        &self,
+        parent: &str,
+        resource: &E::Resource,
+    ) -> Result<E::Resource, Error> {
+        let mut added = resource.clone();
+        E::meta(&mut added).revision = self.revision;
+        let insert = E::insert(E::encode(&added)?).exec_without_returning(&self.transaction);
+        match insert.await {
+            Ok(_) => Ok(added),
+            Err(error) if is_unique_violation(&error) => {
+                let resource = full_name::<E>(parent, E::identity(resource).name);
+                Err(Error::AlreadyExists { resource })
+            }
+            Err(error) => Err(store_error(error).into()),
+        }
+    }
+
+    /// Replaces a resource that still has the revision `expected`. What names it stays.
+    pub(super) async fn replace<E: Table>(
+        &self,
+        parent: &str,
+        resource: &E::Resource,
+        expected: Revision,
+    ) -> Result<E::Resource, Error> {
+        let wanted = E::identity(resource);
+        let mut current = self.expect::<E>(parent, &wanted, expected).await?;
+        let mut replaced = resource.clone();
+        E::meta(&mut replaced).created_at = E::meta(&mut current).created_at;
+        E::meta(&mut replaced).revision = self.revision;
+        let mut row = E::encode(&replaced)?;
+        for fixed in [E::ID, E::NAME, E::CREATED].into_iter().chain(E::TENANT) {
+            row.not_set(fixed);
+        }
+        let update = E::update_many().set(row).filter(E::ID.eq(wanted.id));
+        update.exec(&self.transaction).await.map_err(store_error)?;
+        Ok(replaced)
+    }
+
+    /// Makes a tombstone of a resource that is still as the caller read it.
+    pub(super) async fn bury<E: Table>(
+        &self,
+        parent: &str,
+        resource: &E::Resource,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let wanted = E::identity(resource);
+        self.expect::<E>(parent, &wanted, wanted.revision).await?;
+        self.bury_where::<E>(E::ID, wanted.id, now).await
+    }
+
+    /// Makes tombstones of all live rows that have this id in this column.
+    pub(super) async fn bury_where<E: Table>(
+        &self,
+        column: E::Column,
+        id: sea_orm::prelude::Uuid,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let update = <E as EntityTrait>::update_many()
+            .col_expr(E::DELETED, Expr::value(now.micros()))
+            .col_expr(E::UPDATED, Expr::value(now.micros()))
+            .col_expr(E::REVISION, Expr::value(self.revision.0))
+            .filter(column.eq(id))
+            .filter(E::DELETED.is_null());
+        update.exec(&self.transaction).await.map_err(store_error)?;
+        Ok(())
+    }
+
+    async fn expect<E: Table>(
+        &self,
+        parent: &str,
+        wanted: &Identity<'_>,
+        expected: Revision,
+    ) -> Result<E::Resource, Error> {
+        let current = live_by_id::<E>(&self.transaction, parent, wanted).await?;
+        let Identity { name, revision, .. } = E::identity(&current);
+        if revision == expected {
+            return Ok(current);
+        }
+        Err(Error::Stale {
+            resource: full_name::<E>(parent, name),
+            current: revision.etag(),
+        })
+    }
+}
+
+/// The name of a live tenant.
+pub(super) async fn tenant_name(
+    db: &impl sea_orm::ConnectionTrait,
+    tenant: TenantId,
+) -> Result<String, Error> {
+    let text = tenant.to_string();
+    let wanted = Identity {
+        id: tenant.uuid(),
+        tenant: None,
+        name: &text,
+        revision: Revision::ZERO,
+    };
+    let tenant = live_by_id::<tenant::Entity>(db, "", &wanted).await?;
+    Ok(full_name::<tenant::Entity>("", tenant.slug.as_str()))
+}
+
+/// The present revision.
+pub(super) async fn revision(db: &impl sea_orm::ConnectionTrait) -> Result<Revision, StoreError> {
+    let row = config_revision::Entity::find()
+        .one(db)
+        .await
+        .map_err(store_error)?;
+    let row = row.ok_or(Malformed {
+        column: "config_revision.id",
+    })?;
+    Ok(Revision(row.revision))
+}
+
+/// A transaction that sees one state of all tables, and changes none.
+pub(super) async fn begin_snapshot(
+    db: &DatabaseConnection,
+) -> Result<DatabaseTransaction, StoreError> {
+    let options = match db.get_database_backend() {
+        DbBackend::Postgres => TransactionOptions {
+            isolation_level: Some(IsolationLevel::RepeatableRead),
+            access_mode: Some(AccessMode::ReadOnly),
+            ..TransactionOptions::default()
+        },
+        // Every transaction of SQLite is a snapshot.
+        _ => TransactionOptions::default(),
+    };
+    db.begin_with_options(options).await.map_err(store_error)
+}
+
+fn write_options(backend: DbBackend) -> TransactionOptions {
+    match backend {
+        // A higher level would refuse whoever waited for the counter instead of letting it go on.
+        DbBackend::Postgres => TransactionOptions {
+            isolation_level: Some(IsolationLevel::ReadCommitted),
+            access_mode: Some(AccessMode::ReadWrite),
+            ..TransactionOptions::default()
+        },
+        // Takes the write lock at once: a transaction that reads first may be refused its write.
+        _ => TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        },
+    }
+}

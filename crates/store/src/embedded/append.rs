@@ -1,0 +1,150 @@
+//! `EventLog` on SQLite.
+
+use super::EmbeddedQueue;
+use crate::first::{FirstSeen, Key, Plan, key_of, plan, resolve};
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+use turnbuckle_domain::{
+    Append, AppendResult, EventLog, EventUid, NewDelivery, Shard, StoreError, Timestamp,
+};
+use uuid::Uuid;
+
+const INSERT_DEDUP: &str = include_str!("sql/insert_dedup.sql");
+const INSERT_EVENT: &str = include_str!("sql/insert_event.sql");
+const INSERT_DELIVERY: &str = include_str!("sql/insert_delivery.sql");
+const FIND_FIRST: &str = include_str!("sql/find_first.sql");
+const RECORD_ANOMALY: &str = include_str!("sql/record_anomaly.sql");
+
+#[async_trait]
+impl EventLog for EmbeddedQueue {
+    async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
+        // Appends are a few pointers; the payloads are shared.
+        let shared: Arc<[Append]> = batch.into();
+        self.writer.run(move |connection| append(connection, &shared)).await?
+    }
+}
+
+type Outcome = Result<Vec<AppendResult>, StoreError>;
+
+fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Outcome> {
+    let plan = plan(batch);
+    let mut refused = HashSet::new();
+    let mut firsts = HashMap::new();
+    for &index in &plan.writers {
+        let append = &batch[index];
+        if append.dedup && !insert_dedup(connection, append)? {
+            refused.insert(append.event.uid);
+            if let Some(first) = find_first(connection, append)? {
+                firsts.insert(key_of(&append.event), first);
+            }
+        } else {
+            insert_event(connection, append)?;
+            for delivery in &append.deliveries {
+                insert_delivery(connection, append, delivery)?;
+            }
+        }
+    }
+    let results = match resolve(batch, &plan, &refused, &firsts) {
+        Ok(results) => results,
+        Err(error) => return Ok(Err(error)),
+    };
+    record_anomalies(connection, batch, &plan, &results, &firsts)?;
+    Ok(Ok(results))
+}
+
+fn insert_dedup(connection: &Connection, append: &Append) -> rusqlite::Result<bool> {
+    let event = &append.event;
+    let inserted = connection.prepare_cached(INSERT_DEDUP)?.execute(params![
+        event.tenant.uuid().as_bytes(),
+        event.event_id,
+        event.source,
+        event.uid.uuid().as_bytes(),
+        append.content_hash,
+        event.accepted_at.micros(),
+    ])?;
+    Ok(inserted == 1)
+}
+
+fn find_first(connection: &Connection, append: &Append) -> rusqlite::Result<Option<FirstSeen>> {
+    let event = &append.event;
+    connection
+        .prepare_cached(FIND_FIRST)?
+        .query_row(
+            params![event.tenant.uuid().as_bytes(), event.event_id, event.source],
+            |row| {
+                Ok(FirstSeen {
+                    uid: EventUid::from_uuid(Uuid::from_bytes(row.get(0)?)),
+                    content_hash: row.get(1)?,
+                    accepted_at: Timestamp::from_micros(row.get(2)?),
+                })
+            },
+        )
+        .optional()
+}
+
+fn insert_event(connection: &Connection, append: &Append) -> rusqlite::Result<()> {
+    let event = &append.event;
+    connection.prepare_cached(INSERT_EVENT)?.execute(params![
+        event.tenant.uuid().as_bytes(),
+        event.uid.uuid().as_bytes(),
+        event.source,
+        event.event_id,
+        event.event_type.as_str(),
+        event.event_version,
+        event.subject,
+        event.sequence,
+        event.content_type,
+        event.occurred_at.micros(),
+        event.accepted_at.micros(),
+        &event.data[..],
+    ])?;
+    Ok(())
+}
+
+fn insert_delivery(
+    connection: &Connection,
+    append: &Append,
+    delivery: &NewDelivery,
+) -> rusqlite::Result<()> {
+    let event = &append.event;
+    connection.prepare_cached(INSERT_DELIVERY)?.execute(params![
+        event.tenant.uuid().as_bytes(),
+        delivery.id.uuid().as_bytes(),
+        delivery.endpoint.uuid().as_bytes(),
+        event.uid.uuid().as_bytes(),
+        Shard::of(delivery.endpoint).number(),
+        delivery.format.code(),
+        event.accepted_at.micros(),
+    ])?;
+    Ok(())
+}
+
+fn record_anomalies(
+    connection: &Connection,
+    batch: &[Append],
+    plan: &Plan,
+    results: &[AppendResult],
+    firsts: &HashMap<Key, FirstSeen>,
+) -> rusqlite::Result<()> {
+    for (index, append) in batch.iter().enumerate() {
+        if results[index] != AppendResult::Anomaly {
+            continue;
+        }
+        let event = &append.event;
+        let leader = batch[plan.leader[index]].event.uid;
+        let first = firsts.get(&key_of(event)).map_or(leader, |first| first.uid);
+        connection.prepare_cached(RECORD_ANOMALY)?.execute(params![
+            event.tenant.uuid().as_bytes(),
+            event.event_id,
+            event.source,
+            append.content_hash,
+            first.uuid().as_bytes(),
+            event.accepted_at.micros(),
+        ])?;
+    }
+    Ok(())
+}

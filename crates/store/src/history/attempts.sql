@@ -1,0 +1,5 @@
+-- All attempts of a delivery: one range of the primary key.
+select number, started_at_us, duration_us, outcome, status, detail, retry_delay_us,
+       cast(retry_after_honoured as integer) as retry_after_honoured
+from attempt where delivery_id = $2 and tenant_id = $1
+order by number

@@ -1,0 +1,206 @@
+//! Storage: the only crate that knows SQL. Postgres for a cluster, SQLite for one process, behind
+//! the same ports and held to the same contract suite.
+//!
+//! ```text
+//!  EventLog ─┬─ append ──────┐        hot path: one statement (Postgres) or one
+//!  Delivery  ├─ claim        ├──────► transaction on the writer thread (SQLite)
+//!   Queue    └─ settle ──────┘        for a whole batch
+//!  History, ConfigStore ────────────► sea-orm, the same code on both
+//! ```
+//!
+//! # Invariants
+//! - **I1** `append` returns after its commit is durable: `synchronous_commit` is checked at connect,
+//!   SQLite runs with `synchronous = FULL`.
+//! - **I4** `settle` changes a delivery only under a valid shard lease and only when its attempt
+//!   count is the one the turn began with.
+//! - **I12** Every read of rows takes a tenant.
+//! - **I13** A job that fails on the writer thread fails alone.
+//! - Payloads are bytes in every table; nothing parses them here.
+
+pub mod config;
+mod embedded;
+mod error;
+mod first;
+mod history;
+mod immediate;
+mod postgres;
+
+use config::ConfigDb;
+use embedded::{DirectoryLock, EmbeddedQueue};
+use history::HistoryDb;
+use postgres::PostgresQueue;
+use sea_orm::{
+    DatabaseConnection, SqlxPostgresConnector, SqlxSqliteConnector,
+    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use std::{path::Path, sync::Arc, time::Duration};
+use turnbuckle_domain::{
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, StoreError, Timestamp,
+};
+use turnbuckle_migrations::SchemaStatus;
+
+/// Readers of the embedded store beside its writer: operators' lists and configuration.
+const EMBEDDED_CONNECTIONS: u32 = 4;
+
+/// An open store: every port on one backend.
+#[derive(Clone)]
+pub struct Store {
+    /// The entrance of events.
+    pub log: Arc<dyn EventLog>,
+    /// The queue of deliveries.
+    pub queue: Arc<dyn DeliveryQueue>,
+    /// What happened, for people.
+    pub history: Arc<dyn History>,
+    /// Configuration.
+    pub config: Arc<dyn ConfigStore>,
+    db: DatabaseConnection,
+    postgres: Option<PostgresQueue>,
+}
+
+/// A store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The schema is older than this program needs.
+    #[error("the database schema is {pending} migrations behind: run `turnbuckle migrate` first")]
+    SchemaBehind {
+        /// Migrations to run.
+        pending: usize,
+    },
+    /// Nothing is there yet.
+    #[error("the database has no schema yet: run `turnbuckle migrate` first")]
+    SchemaEmpty,
+    /// A migration failed; what it began was rolled back.
+    #[error("the schema could not be migrated")]
+    Migrate(#[from] turnbuckle_migrations::MigrateError),
+    /// The schema was made by a newer program.
+    #[error(
+        "the database schema is newer than this program knows ({unknown}): run a newer turnbuckle"
+    )]
+    SchemaAhead {
+        /// The first migration this program does not know.
+        unknown: String,
+    },
+    /// The store itself.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Store {
+    /// Whether a directory holds an embedded store already.
+    #[must_use]
+    pub fn embedded_exists(directory: &Path) -> bool {
+        directory.join(embedded::DATABASE_FILE).exists()
+    }
+
+    /// Configuration as data planes read it.
+    #[must_use]
+    pub fn config_source(&self) -> Arc<dyn ConfigSource> {
+        Arc::clone(&self.config) as Arc<dyn ConfigSource>
+    }
+
+    /// Opens the embedded store in a directory, made and migrated when needed. One process at a time.
+    ///
+    /// # Errors
+    /// When the directory is in use or not writable, or its schema is too new.
+    pub async fn open_embedded(
+        directory: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let lock = DirectoryLock::take(directory)?;
+        let options = SqliteConnectOptions::new()
+            .filename(lock.database())
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(embedded::BUSY_TIMEOUT)
+            .foreign_keys(true);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(EMBEDDED_CONNECTIONS)
+            .test_before_acquire(false)
+            .connect_with(options)
+            .await
+            .map_err(error::sqlx_error)?;
+        let db = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
+        let status = turnbuckle_migrations::status(&db).await.map_err(error::store_error)?;
+        if let SchemaStatus::Ahead { unknown } = status {
+            return Err(OpenError::SchemaAhead { unknown: unknown.join(", ") });
+        }
+        turnbuckle_migrations::migrate(&db).await?;
+        let queue = EmbeddedQueue::open(lock, clock).await?;
+        Ok(Self {
+            log: Arc::new(queue.clone()),
+            queue: Arc::new(queue),
+            history: Arc::new(HistoryDb::new(db.clone())),
+            config: Arc::new(ConfigDb::new(db.clone())),
+            db,
+            postgres: None,
+        })
+    }
+
+    /// Opens a migrated Postgres database.
+    ///
+    /// # Errors
+    /// When it does not answer, is not durable, or its schema does not fit this program.
+    pub async fn open_postgres(url: &str, now: Timestamp) -> Result<Self, OpenError> {
+        let queue = PostgresQueue::connect(url).await?;
+        let db = SqlxPostgresConnector::from_sqlx_postgres_pool(queue.pool().clone());
+        match turnbuckle_migrations::status(&db).await.map_err(error::store_error)? {
+            SchemaStatus::Current => {}
+            SchemaStatus::Empty => return Err(OpenError::SchemaEmpty),
+            SchemaStatus::Behind { pending } => {
+                return Err(OpenError::SchemaBehind { pending: pending.len() });
+            }
+            SchemaStatus::Ahead { unknown } => {
+                return Err(OpenError::SchemaAhead { unknown: unknown.join(", ") });
+            }
+        }
+        queue.ensure_partitions(now).await?;
+        Ok(Self {
+            log: Arc::new(queue.clone()),
+            queue: Arc::new(queue.clone()),
+            history: Arc::new(HistoryDb::new(db.clone())),
+            config: Arc::new(ConfigDb::new(db.clone())),
+            db,
+            postgres: Some(queue),
+        })
+    }
+
+    /// Brings a Postgres database to this program's schema. Replicas may run it together.
+    ///
+    /// # Errors
+    /// When the database does not answer, or its schema is too new.
+    pub async fn migrate_postgres(url: &str) -> Result<(), OpenError> {
+        let pool = postgres::migration_pool(url).await?;
+        let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
+        let status = turnbuckle_migrations::status(&db).await.map_err(error::store_error)?;
+        if let SchemaStatus::Ahead { unknown } = status {
+            return Err(OpenError::SchemaAhead { unknown: unknown.join(", ") });
+        }
+        turnbuckle_migrations::migrate(&db).await?;
+        Ok(())
+    }
+
+    /// Work that keeps the store in shape; run it every few hours.
+    ///
+    /// # Errors
+    /// When the store does not answer; the next run makes up for it.
+    pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
+        match &self.postgres {
+            Some(postgres) => postgres.ensure_partitions(now).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the store answers, for readiness.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.db.ping().await.map_err(error::store_error)
+    }
+}
+
+/// A duration as the store keeps it.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

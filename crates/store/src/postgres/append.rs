@@ -1,0 +1,145 @@
+//! `EventLog` on Postgres.
+
+use super::PostgresQueue;
+use crate::{
+    error::sqlx_error,
+    first::{FirstSeen, Key, Plan, key_of, plan, resolve},
+};
+use async_trait::async_trait;
+use sqlx::Row as _;
+use std::collections::{HashMap, HashSet};
+use turnbuckle_domain::{
+    Append, AppendResult, EventLog, EventUid, Shard, StoreError, TenantId, Timestamp,
+};
+use uuid::Uuid;
+
+const APPEND: &str = include_str!("sql/append_events.sql");
+const FIND_FIRST: &str = include_str!("sql/find_first.sql");
+const RECORD_ANOMALY: &str = include_str!("sql/record_anomaly.sql");
+
+#[async_trait]
+impl EventLog for PostgresQueue {
+    async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
+        let plan = plan(batch);
+        let refused = self.insert(batch, &plan.writers).await?;
+        let firsts = self.find_first(batch, &plan, &refused).await?;
+        let results = resolve(batch, &plan, &refused, &firsts)?;
+        self.record_anomalies(batch, &results, &firsts).await?;
+        Ok(results)
+    }
+}
+
+impl PostgresQueue {
+    /// Inserts the chosen events; answers which of them a known id refused.
+    async fn insert(
+        &self,
+        batch: &[Append],
+        chosen: &[usize],
+    ) -> Result<HashSet<EventUid>, StoreError> {
+        let events = || chosen.iter().map(|&index| &batch[index]);
+        let deliveries = || {
+            events().flat_map(|append| append.deliveries.iter().map(move |d| (&append.event, d)))
+        };
+        let event_column = |read: fn(&Append) -> Uuid| events().map(read).collect::<Vec<_>>();
+        let event_text = |read: fn(&Append) -> &str| events().map(read).collect::<Vec<_>>();
+        let event_time =
+            |read: fn(&Append) -> Timestamp| events().map(|a| read(a).micros()).collect::<Vec<_>>();
+        let rows = sqlx::query(APPEND)
+            .bind(event_column(|a| a.event.tenant.uuid()))
+            .bind(event_column(|a| a.event.uid.uuid()))
+            .bind(event_text(|a| &a.event.source))
+            .bind(event_text(|a| &a.event.event_id))
+            .bind(event_text(|a| a.event.event_type.as_str()))
+            .bind(event_text(|a| &a.event.event_version))
+            .bind(events().map(|a| a.event.subject.as_deref()).collect::<Vec<_>>())
+            .bind(events().map(|a| a.event.sequence).collect::<Vec<_>>())
+            .bind(event_text(|a| &a.event.content_type))
+            .bind(event_time(|a| a.event.occurred_at))
+            .bind(event_time(|a| a.event.accepted_at))
+            .bind(events().map(|a| &a.event.data[..]).collect::<Vec<_>>())
+            .bind(events().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
+            .bind(events().map(|a| a.dedup).collect::<Vec<_>>())
+            .bind(deliveries().map(|(event, _)| event.tenant.uuid()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(_, d)| d.id.uuid()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(_, d)| d.endpoint.uuid()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(event, _)| event.uid.uuid()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(_, d)| Shard::of(d.endpoint).number()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(_, d)| d.format.code()).collect::<Vec<_>>())
+            .bind(deliveries().map(|(event, _)| event.accepted_at.micros()).collect::<Vec<_>>())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(sqlx_error)?;
+        Ok(rows.iter().map(|row| EventUid::from_uuid(row.get(0))).collect())
+    }
+
+    async fn find_first(
+        &self,
+        batch: &[Append],
+        plan: &Plan,
+        refused: &HashSet<EventUid>,
+    ) -> Result<HashMap<Key, FirstSeen>, StoreError> {
+        if refused.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let losers: Vec<&Append> = plan
+            .writers
+            .iter()
+            .map(|&index| &batch[index])
+            .filter(|append| refused.contains(&append.event.uid))
+            .collect();
+        let rows = sqlx::query(FIND_FIRST)
+            .bind(losers.iter().map(|a| a.event.tenant.uuid()).collect::<Vec<_>>())
+            .bind(losers.iter().map(|a| a.event.event_id.as_str()).collect::<Vec<_>>())
+            .bind(losers.iter().map(|a| a.event.source.as_str()).collect::<Vec<_>>())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(sqlx_error)?;
+        rows.iter()
+            .map(|row| {
+                let key = (TenantId::from_uuid(row.get(0)), row.get(1), row.get(2));
+                let content_hash = row.get::<&[u8], _>(4).try_into().map_err(|_| corrupt())?;
+                let first = FirstSeen {
+                    uid: EventUid::from_uuid(row.get(3)),
+                    content_hash,
+                    accepted_at: Timestamp::from_micros(row.get(5)),
+                };
+                Ok((key, first))
+            })
+            .collect()
+    }
+
+    async fn record_anomalies(
+        &self,
+        batch: &[Append],
+        results: &[AppendResult],
+        firsts: &HashMap<Key, FirstSeen>,
+    ) -> Result<(), StoreError> {
+        let anomalies: Vec<&Append> = batch
+            .iter()
+            .zip(results)
+            .filter(|(_, result)| **result == AppendResult::Anomaly)
+            .map(|(append, _)| append)
+            .collect();
+        if anomalies.is_empty() {
+            return Ok(());
+        }
+        let first_uid = |append: &&Append| {
+            firsts.get(&key_of(&append.event)).map_or(append.event.uid, |first| first.uid).uuid()
+        };
+        sqlx::query(RECORD_ANOMALY)
+            .bind(anomalies.iter().map(|a| a.event.tenant.uuid()).collect::<Vec<_>>())
+            .bind(anomalies.iter().map(|a| a.event.event_id.as_str()).collect::<Vec<_>>())
+            .bind(anomalies.iter().map(|a| a.event.source.as_str()).collect::<Vec<_>>())
+            .bind(anomalies.iter().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
+            .bind(anomalies.iter().map(first_uid).collect::<Vec<_>>())
+            .bind(anomalies.iter().map(|a| a.event.accepted_at.micros()).collect::<Vec<_>>())
+            .execute(&self.pool)
+            .await
+            .map_err(sqlx_error)?;
+        Ok(())
+    }
+}
+
+fn corrupt() -> StoreError {
+    StoreError::Internal("a content hash is not 32 bytes long".into())
+}

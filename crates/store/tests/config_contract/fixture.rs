@@ -1,0 +1,253 @@
+//! A migrated store on either backend, and resources to put into it.
+
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::SqliteJournalMode};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use turnbuckle_domain::{
+    ConfigStore as _, Endpoint, EndpointId, EndpointState, Error, EventType, EventTypeId,
+    HttpTarget, Key, KeyAlgorithm, KeyId, KeyRing, Labels, Meta, PayloadFormat, ResourceId,
+    RetryPolicy, RetryPolicyId, RetryRule, Revision, SealedSecret, SignatureProfile, Subscription,
+    SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
+};
+use turnbuckle_store::config::ConfigDb;
+use turnbuckle_testkit::postgres::TestDatabase;
+use uuid::Uuid;
+
+/// As many writers as the tests run at once, and a reader.
+const CONNECTIONS: u32 = 9;
+/// Longer than any turn a writer waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Gives up at once.
+const IMPATIENCE: Duration = Duration::from_millis(1);
+
+/// Runs each function on both backends.
+macro_rules! on_both_backends {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let fixture = crate::fixture::Fixture::sqlite().await;
+                super::$name(&fixture).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let Some(fixture) = crate::fixture::Fixture::postgres().await else { return };
+                super::$name(&fixture).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_both_backends;
+
+enum Home {
+    Directory(#[expect(dead_code, reason = "kept until the end of the test")] TempDir),
+    Postgres(#[expect(dead_code, reason = "kept until the end of the test")] TestDatabase),
+}
+
+pub(crate) struct Fixture {
+    pub(crate) config: Arc<ConfigDb>,
+    pub(crate) db: DatabaseConnection,
+    url: String,
+    _home: Home,
+}
+
+impl Fixture {
+    pub(crate) async fn sqlite() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!(
+            "sqlite://{}?mode=rwc",
+            directory.path().join("config.db").display()
+        );
+        let db = connect(&url, PATIENCE).await;
+        turnbuckle_migrations::migrate(&db).await.unwrap();
+        Self::new(db, url, Home::Directory(directory))
+    }
+
+    pub(crate) async fn postgres() -> Option<Self> {
+        let key = turnbuckle_migrations::expected_version();
+        let migrate = async |url: &str| {
+            let db = connect(url, PATIENCE).await;
+            turnbuckle_migrations::migrate(&db).await?;
+            Ok(db.close().await?)
+        };
+        let database = TestDatabase::create(&key, migrate).await.unwrap()?;
+        let url = database.url().to_owned();
+        let db = connect(&url, PATIENCE).await;
+        Some(Self::new(db, url, Home::Postgres(database)))
+    }
+
+    fn new(db: DatabaseConnection, url: String, home: Home) -> Self {
+        Self {
+            config: Arc::new(ConfigDb::new(db.clone())),
+            db,
+            url,
+            _home: home,
+        }
+    }
+
+    /// The same database through connections that wait for no lock.
+    pub(crate) async fn impatient(&self) -> ConfigDb {
+        ConfigDb::new(connect(&self.url, IMPATIENCE).await)
+    }
+
+    pub(crate) async fn tenant(&self, slug: &str) -> Tenant {
+        self.config.create_tenant(tenant(slug)).await.unwrap()
+    }
+
+    pub(crate) async fn endpoint(&self, owner: &Tenant, slug: &str) -> Endpoint {
+        self.config
+            .create_endpoint(endpoint(owner.id, slug), ring())
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn revision(&self) -> Revision {
+        turnbuckle_domain::ConfigSource::revision(self.config.as_ref())
+            .await
+            .unwrap()
+    }
+}
+
+async fn connect(url: &str, patience: Duration) -> DatabaseConnection {
+    let mut options = ConnectOptions::new(url);
+    let lock_timeout = format!("{}ms", patience.as_millis());
+    options
+        .max_connections(CONNECTIONS)
+        .sqlx_logging(false)
+        .map_sqlx_sqlite_opts(move |options| {
+            options
+                .journal_mode(SqliteJournalMode::Wal)
+                .busy_timeout(patience)
+        })
+        .map_sqlx_postgres_opts(move |options| {
+            options.options([("lock_timeout", lock_timeout.as_str())])
+        });
+    Database::connect(options).await.unwrap()
+}
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+pub(crate) fn id(text: &str) -> ResourceId {
+    ResourceId::new(text).unwrap()
+}
+
+fn labels() -> Labels {
+    Labels::new([("team".to_owned(), "payments/eu".to_owned())]).unwrap()
+}
+
+fn meta() -> Meta {
+    Meta {
+        created_at: at(1),
+        updated_at: at(1),
+        revision: Revision::ZERO,
+    }
+}
+
+pub(crate) fn tenant(slug: &str) -> Tenant {
+    Tenant {
+        id: TenantId::from_uuid(Uuid::now_v7()),
+        slug: id(slug),
+        display_name: "Ácme, Inc.".to_owned(),
+        labels: labels(),
+        meta: meta(),
+    }
+}
+
+pub(crate) fn event_type(tenant: TenantId, name: &str) -> EventType {
+    EventType {
+        id: EventTypeId::from_uuid(Uuid::now_v7()),
+        tenant,
+        type_name: TypeName::new(name).unwrap(),
+        description: "somebody has paid".to_owned(),
+        labels: labels(),
+        meta: meta(),
+    }
+}
+
+pub(crate) fn retry_policy(tenant: TenantId, slug: &str) -> RetryPolicy {
+    RetryPolicy {
+        id: RetryPolicyId::from_uuid(Uuid::now_v7()),
+        tenant,
+        slug: id(slug),
+        version: 1,
+        rule: RetryRule {
+            retry_statuses: vec![404],
+            ..RetryRule::default()
+        },
+        labels: labels(),
+        meta: meta(),
+    }
+}
+
+pub(crate) fn endpoint(tenant: TenantId, slug: &str) -> Endpoint {
+    Endpoint {
+        id: EndpointId::from_uuid(Uuid::now_v7()),
+        tenant,
+        slug: id(slug),
+        display_name: "Orders".to_owned(),
+        target: HttpTarget {
+            url: "https://receiver.test/hooks?a=1".to_owned(),
+            timeout: Duration::from_millis(1500),
+            headers: BTreeMap::from([("x-team".to_owned(), "a \"b\" ü".to_owned())]),
+            header_prefix: "webhook".to_owned(),
+        },
+        signature_profile: SignatureProfile::TimestampedHex,
+        retry_policy: None,
+        max_in_flight: 64,
+        state: EndpointState::Disabled {
+            reason: "not yet".to_owned(),
+        },
+        labels: labels(),
+        meta: meta(),
+    }
+}
+
+pub(crate) fn subscription(endpoint: &Endpoint, slug: &str) -> Subscription {
+    Subscription {
+        id: SubscriptionId::from_uuid(Uuid::now_v7()),
+        tenant: endpoint.tenant,
+        slug: id(slug),
+        endpoint: endpoint.id,
+        patterns: ["*", "order.*", "order.paid"]
+            .map(|text| TypePattern::parse(text).unwrap())
+            .into(),
+        format: PayloadFormat::Raw,
+        labels: labels(),
+        meta: meta(),
+    }
+}
+
+pub(crate) fn key() -> Key {
+    let uuid = Uuid::now_v7();
+    let sealed = SealedSecret::from_bytes(uuid.as_bytes().to_vec());
+    let fingerprint = "0123456789abcdef".to_owned();
+    Key::staged(
+        KeyId::from_uuid(uuid),
+        KeyAlgorithm::HmacSha256,
+        fingerprint,
+        None,
+        sealed,
+        at(1),
+    )
+}
+
+pub(crate) fn ring() -> KeyRing {
+    KeyRing::with_first(key(), at(1))
+}
+
+/// What is refused, and for whom.
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, String) {
+    let error = result.unwrap_err();
+    let reason = error.reason();
+    match error {
+        Error::NotFound { resource }
+        | Error::AlreadyExists { resource }
+        | Error::Stale { resource, .. } => (reason, resource),
+        Error::Precondition { subject, .. } => (reason, subject),
+        other => (reason, format!("{other:?}")),
+    }
+}

@@ -1,0 +1,13 @@
+//! The contract of `ConfigStore` and `ConfigSource`, held by both backends.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests: a failure is a failed test"
+)]
+
+mod faults;
+mod fixture;
+mod followers;
+mod keys;
+mod names;
+mod references;

@@ -1,0 +1,5 @@
+//! testkit
+
+pub mod clock;
+pub mod postgres;
+pub mod receiver;

@@ -1,0 +1,135 @@
+//! Programs that `check` needs beyond the Rust toolchain, at the versions it was tried with.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::process::{answer, show};
+use crate::step::{self, Tally, Verdict};
+use crate::workspace::Workspace;
+
+/// What to do about a missing one.
+pub(crate) const HOW_TO_INSTALL: &str = "run `cargo xtask tools`";
+
+/// The protobuf linter, from the Python package index: one binary, no build.
+const BUF_VERSION: &str = "1.75.0";
+
+/// Built from source by cargo, in a few minutes.
+const CARGO_DENY_VERSION: &str = "0.20.2";
+
+/// buf as `tools` installed it, else any on `PATH`.
+pub(crate) fn buf(workspace: &Workspace) -> Option<PathBuf> {
+    [environment(workspace).join("bin/buf"), "buf".into()]
+        .into_iter()
+        .find(answers)
+}
+
+/// cargo-deny, wherever cargo would find it too.
+pub(crate) fn cargo_deny() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let installed = home.map(|home| home.join("bin/cargo-deny"));
+    [Some("cargo-deny".into()), installed]
+        .into_iter()
+        .flatten()
+        .find(answers)
+}
+
+/// Installs whatever is missing; true when nothing failed.
+pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<bool> {
+    let mut tally = Tally::default();
+    step::run(&mut tally, "cargo-deny", || match cargo_deny() {
+        Some(found) => Ok(Verdict::Passed(found.display().to_string())),
+        None => install_cargo_deny(workspace),
+    });
+    step::run(&mut tally, "buf", || match buf(workspace) {
+        Some(found) => Ok(Verdict::Passed(found.display().to_string())),
+        None => install_buf(workspace),
+    });
+    println!("{tally}");
+    Ok(tally.failed == 0)
+}
+
+fn install_cargo_deny(workspace: &Workspace) -> anyhow::Result<Verdict> {
+    let arguments = [
+        "install",
+        "--locked",
+        "cargo-deny",
+        "--version",
+        CARGO_DENY_VERSION,
+    ];
+    let installed = show(workspace.cargo().args(arguments))?;
+    Ok(verdict(installed, "cargo install cargo-deny failed"))
+}
+
+fn install_buf(workspace: &Workspace) -> anyhow::Result<Verdict> {
+    let environment = environment(workspace);
+    let made = create_environment(&environment)? || {
+        // Debian ships Python without venv.
+        apt_install(&["python3-venv"])? && create_environment(&environment)?
+    };
+    if !made {
+        return Ok(Verdict::Failed(
+            "python3 -m venv failed: install python3 with venv".into(),
+        ));
+    }
+    let package = format!("buf-bin=={BUF_VERSION}");
+    let installed = show(
+        Command::new(environment.join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .arg(package),
+    )?;
+    Ok(verdict(installed, "pip install buf-bin failed"))
+}
+
+fn verdict(success: bool, failure: &str) -> Verdict {
+    if success {
+        Verdict::passed()
+    } else {
+        Verdict::Failed(failure.into())
+    }
+}
+
+/// Below `target`: `cargo clean` removes it, and nothing outside the repository changes.
+fn environment(workspace: &Workspace) -> PathBuf {
+    workspace.target_directory.join("tools/venv")
+}
+
+fn create_environment(directory: &PathBuf) -> anyhow::Result<bool> {
+    if answer(Command::new("python3").arg("--version")).is_none() {
+        return Ok(false);
+    }
+    show(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(directory),
+    )
+}
+
+/// Installs Debian packages where that can be done without asking: as root, with apt.
+pub(crate) fn apt_install(packages: &[&str]) -> anyhow::Result<bool> {
+    if !is_root() || answer(Command::new("apt-get").arg("--version")).is_none() {
+        return Ok(false);
+    }
+    let apt = |arguments: &[&str]| {
+        show(
+            Command::new("apt-get")
+                .arg("-qq")
+                .args(arguments)
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                // Standard output of `test` ends with its counts; apt's chatter goes elsewhere.
+                .stdout(std::io::stderr()),
+        )
+    };
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(packages);
+    Ok(apt(&["update"])? && apt(&install)?)
+}
+
+fn is_root() -> bool {
+    answer(Command::new("id").arg("-u")).is_some_and(|id| id == "0")
+}
+
+fn answers(program: &PathBuf) -> bool {
+    answer(Command::new(program).arg("--version")).is_some()
+}

@@ -1,0 +1,28 @@
+//! Schema migrations for both backends.
+//!
+//! Every migration follows the expand and contract rule of this crate's README: binaries of the
+//! release before and after it run on the schema it makes.
+
+mod m20261130_000001_config;
+mod m20261130_000002_events;
+mod run;
+mod status;
+
+use sea_orm_migration::prelude::*;
+
+pub use run::{MigrateError, migrate};
+pub use status::{SchemaStatus, expected_version, status};
+
+/// All migrations, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![
+            Box::new(m20261130_000001_config::Migration),
+            Box::new(m20261130_000002_events::Migration),
+        ]
+    }
+}
