@@ -25,8 +25,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?).join("descriptors.bin");
     fs::write(out, &encoded)?;
     let typed = prost_types::FileDescriptorSet::decode(encoded.as_slice())?;
-    tonic_prost_build::configure()
-        .bytes(".turnbuckle.v1.Event.data")
-        .compile_fds(typed)?;
+    tonic_prost_build::configure().bytes(".turnbuckle.v1.Event.data").compile_fds(typed)?;
     Ok(())
 }

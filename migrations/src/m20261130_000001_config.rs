@@ -25,11 +25,7 @@ impl MigrationTrait for Migration {
             DbBackend::Postgres => include_str!("sql/config_postgres.sql"),
             _ => include_str!("sql/config_sqlite.sql"),
         };
-        manager
-            .get_connection()
-            .execute_unprepared(sql)
-            .await
-            .map(drop)
+        manager.get_connection().execute_unprepared(sql).await.map(drop)
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {

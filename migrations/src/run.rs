@@ -58,19 +58,11 @@ pub async fn migrate(db: &DatabaseConnection) -> Result<(), MigrateError> {
 
 async fn needs_migrating(db: &DatabaseConnection) -> Result<bool, DbErr> {
     let status = status(db).await?;
-    Ok(matches!(
-        status,
-        SchemaStatus::Empty | SchemaStatus::Behind { .. }
-    ))
+    Ok(matches!(status, SchemaStatus::Empty | SchemaStatus::Behind { .. }))
 }
 
 async fn migrate_postgres(db: &DatabaseConnection) -> Result<(), MigrateError> {
-    if db
-        .get_postgres_connection_pool()
-        .options()
-        .get_max_connections()
-        < POSTGRES_CONNECTIONS
-    {
+    if db.get_postgres_connection_pool().options().get_max_connections() < POSTGRES_CONNECTIONS {
         return Err(MigrateError::PoolTooSmall);
     }
     let lock = lock_postgres(db).await?;

@@ -18,7 +18,8 @@ pub enum SchemaStatus {
         /// The missing ones, oldest first.
         pending: Vec<String>,
     },
-    /// A newer release has migrated further. This binary runs on it (expand and contract).
+    /// A newer release has migrated further. A running binary goes on (expand and contract); one that
+    /// starts refuses it, since it cannot know what a later migration took away.
     Ahead {
         /// The migrations this binary does not know, oldest first.
         unknown: Vec<String>,
@@ -42,10 +43,7 @@ pub async fn status(db: &DatabaseConnection) -> Result<SchemaStatus, DbErr> {
 }
 
 fn known() -> Vec<String> {
-    Migrator::migrations()
-        .iter()
-        .map(|migration| migration.name().to_owned())
-        .collect()
+    Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect()
 }
 
 async fn applied(db: &DatabaseConnection) -> Result<Vec<String>, DbErr> {
@@ -60,10 +58,8 @@ async fn applied(db: &DatabaseConnection) -> Result<Vec<String>, DbErr> {
 fn compare(known: &[String], applied: &[String]) -> SchemaStatus {
     let missing_from = |have: &[String], wanted: &[String]| -> Vec<String> {
         let have: BTreeSet<&String> = have.iter().collect();
-        let missing: BTreeSet<&String> = wanted
-            .iter()
-            .filter(|version| !have.contains(version))
-            .collect();
+        let missing: BTreeSet<&String> =
+            wanted.iter().filter(|version| !have.contains(version)).collect();
         missing.into_iter().cloned().collect()
     };
     if applied.is_empty() {
@@ -74,11 +70,7 @@ fn compare(known: &[String], applied: &[String]) -> SchemaStatus {
         return SchemaStatus::Behind { pending };
     }
     let unknown = missing_from(known, applied);
-    if unknown.is_empty() {
-        SchemaStatus::Current
-    } else {
-        SchemaStatus::Ahead { unknown }
-    }
+    if unknown.is_empty() { SchemaStatus::Current } else { SchemaStatus::Ahead { unknown } }
 }
 
 #[cfg(test)]
@@ -95,25 +87,10 @@ mod tests {
         for (applied, expected) in [
             (vec![], SchemaStatus::Empty),
             (vec![1, 2], SchemaStatus::Current),
-            (
-                vec![1],
-                SchemaStatus::Behind {
-                    pending: names(&[2]),
-                },
-            ),
-            (
-                vec![2, 3, 1],
-                SchemaStatus::Ahead {
-                    unknown: names(&[3]),
-                },
-            ),
+            (vec![1], SchemaStatus::Behind { pending: names(&[2]) }),
+            (vec![2, 3, 1], SchemaStatus::Ahead { unknown: names(&[3]) }),
             // What is missing matters more than what is unknown: this binary cannot run.
-            (
-                vec![1, 3],
-                SchemaStatus::Behind {
-                    pending: names(&[2]),
-                },
-            ),
+            (vec![1, 3], SchemaStatus::Behind { pending: names(&[2]) }),
         ] {
             assert_eq!(compare(&known, &names(&applied)), expected, "{applied:?}");
         }

@@ -1,8 +1,5 @@
 //! The schema as a whole, on both backends.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests: a failure is a failed test"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is a failed test")]
 
 use sea_orm_migration::{
     MigratorTrait as _,
@@ -28,20 +25,14 @@ impl Home {
     }
 
     async fn postgres() -> Option<Self> {
-        TestDatabase::create(EMPTY, async |_: &str| Ok(()))
-            .await
-            .unwrap()
-            .map(Self::Postgres)
+        TestDatabase::create(EMPTY, async |_: &str| Ok(())).await.unwrap().map(Self::Postgres)
     }
 
     /// A pool of its own, as a process has.
     async fn connect(&self, connections: u32) -> DatabaseConnection {
         let url = match self {
             Self::Directory(directory) => {
-                format!(
-                    "sqlite://{}?mode=rwc",
-                    directory.path().join("schema.db").display()
-                )
+                format!("sqlite://{}?mode=rwc", directory.path().join("schema.db").display())
             }
             Self::Postgres(database) => database.url().to_owned(),
         };
@@ -78,11 +69,7 @@ on_both_backends!(
 );
 
 async fn three_processes_migrate_at_once(home: Home) {
-    let (one, two, three) = (
-        home.connect(2).await,
-        home.connect(2).await,
-        home.connect(2).await,
-    );
+    let (one, two, three) = (home.connect(2).await, home.connect(2).await, home.connect(2).await);
     let (first, second, third) = tokio::join!(migrate(&one), migrate(&two), migrate(&three));
     first.unwrap();
     second.unwrap();
@@ -104,9 +91,7 @@ async fn the_status_tells_where_a_database_stands(home: Home) {
     assert_eq!(status(&db).await.unwrap(), SchemaStatus::Current);
     let newer = "insert into seaql_migrations (version, applied_at) values ('m9_newer', 1)";
     db.execute_unprepared(newer).await.unwrap();
-    let ahead = SchemaStatus::Ahead {
-        unknown: vec!["m9_newer".to_owned()],
-    };
+    let ahead = SchemaStatus::Ahead { unknown: vec!["m9_newer".to_owned()] };
     assert_eq!(status(&db).await.unwrap(), ahead);
     migrate(&db).await.unwrap();
     assert_eq!(status(&db).await.unwrap(), ahead);
@@ -141,10 +126,7 @@ async fn a_pool_of_one_is_refused_instead_of_waiting_for_itself() {
     };
     let db = home.connect(1).await;
     let error = migrate(&db).await.unwrap_err();
-    assert!(
-        error.to_string().contains("at least 2 connections"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("at least 2 connections"), "{error}");
 }
 
 async fn tables(db: &DatabaseConnection) -> i64 {
@@ -159,10 +141,5 @@ async fn tables(db: &DatabaseConnection) -> i64 {
 
 async fn count(db: &DatabaseConnection, sql: &str) -> i64 {
     let statement = Statement::from_string(db.get_database_backend(), sql);
-    db.query_one_raw(statement)
-        .await
-        .unwrap()
-        .unwrap()
-        .try_get_by_index(0)
-        .unwrap()
+    db.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
 }

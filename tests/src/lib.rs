@@ -1,1 +1,23 @@
-//! t
+//! The harness of the black-box scenarios: the real binary on a store of its own, driven over gRPC
+//! and loopback HTTP, and nothing else.
+//!
+//! ```text
+//!  Home (directory, database) ──► Server (child process) ◄── Client, Scene (gRPC)
+//!        outlives restarts              │    ◄── http::get (admin, ingress)
+//!                                       └──► Receiver (what was delivered)
+//! ```
+//!
+//! A scenario waits for a state with [`eventually`], never for a time.
+
+pub mod home;
+pub mod http;
+pub mod load;
+pub mod scene;
+pub mod server;
+pub mod wait;
+
+pub use home::{Home, StoreKind};
+pub use load::Load;
+pub use scene::{Scene, http_endpoint};
+pub use server::Server;
+pub use wait::{PATIENCE, eventually};

@@ -78,9 +78,9 @@ impl Interceptor for Auth {
         if let Some(token) = &self.token {
             let value = match token {
                 Token::Fixed(value) => value.clone(),
-                Token::File(file) => file
-                    .current()
-                    .map_err(|error| Status::unauthenticated(error.to_string()))?,
+                Token::File(file) => {
+                    file.current().map_err(|error| Status::unauthenticated(error.to_string()))?
+                }
             };
             request.metadata_mut().insert("authorization", value);
         }
@@ -98,10 +98,7 @@ impl fmt::Debug for Auth {
             Some(Token::Fixed(_)) => "fixed",
             Some(Token::File(_)) => "file",
         };
-        f.debug_struct("Auth")
-            .field("deadline", &self.deadline)
-            .field("token", &token)
-            .finish()
+        f.debug_struct("Auth").field("deadline", &self.deadline).field("token", &token).finish()
     }
 }
 
@@ -124,10 +121,7 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
 }
 
 fn read(path: &Path) -> Result<(Stamp, MetadataValue<Ascii>), TokenError> {
-    let unreadable = |cause| TokenError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| TokenError::Unreadable { path: path.to_owned(), cause };
     // The stamp is taken first: a change in between makes the next call read again.
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if metadata.len() > MAX_TOKEN_BYTES {
@@ -154,13 +148,7 @@ mod tests {
 
     fn sent(auth: &mut Auth) -> String {
         let request = auth.call(Request::new(())).unwrap();
-        request
-            .metadata()
-            .get("authorization")
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned()
+        request.metadata().get("authorization").unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]
@@ -168,10 +156,7 @@ mod tests {
         let source = TokenSource::Text(" abc\n".into());
         let mut auth = Auth::new(Some(source), Duration::from_secs(3)).unwrap();
         let request = auth.call(Request::new(())).unwrap();
-        assert_eq!(
-            request.metadata().get("authorization").unwrap(),
-            "Bearer abc"
-        );
+        assert_eq!(request.metadata().get("authorization").unwrap(), "Bearer abc");
         assert!(request.metadata().contains_key("grpc-timeout"));
     }
 
@@ -190,11 +175,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "first\n").unwrap();
-        let mut auth = Auth::new(
-            Some(TokenSource::File(path.clone())),
-            Duration::from_secs(1),
-        )
-        .unwrap();
+        let mut auth =
+            Auth::new(Some(TokenSource::File(path.clone())), Duration::from_secs(1)).unwrap();
         assert_eq!(sent(&mut auth), "Bearer first");
         fs::write(&path, "second-token\n").unwrap();
         assert_eq!(sent(&mut auth), "Bearer second-token");

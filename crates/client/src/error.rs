@@ -41,9 +41,7 @@ impl ApiError {
         Self {
             code: status.code(),
             message: status.message().to_owned(),
-            reason: info
-                .map(|info| info.reason.clone())
-                .filter(|reason| !reason.is_empty()),
+            reason: info.map(|info| info.reason.clone()).filter(|reason| !reason.is_empty()),
             metadata: info
                 .map(|info| info.metadata.clone().into_iter().collect())
                 .unwrap_or_default(),
@@ -54,11 +52,7 @@ impl ApiError {
             preconditions: details
                 .precondition_failure()
                 .map(|failure| {
-                    failure
-                        .violations
-                        .iter()
-                        .map(|found| found.description.clone())
-                        .collect()
+                    failure.violations.iter().map(|found| found.description.clone()).collect()
                 })
                 .unwrap_or_default(),
             retry_delay: details.retry_info().and_then(|info| info.retry_delay),
@@ -109,10 +103,7 @@ impl fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 fn violation(found: &tonic_types::FieldViolation) -> FieldViolation {
-    FieldViolation {
-        field: found.field.clone(),
-        description: found.description.clone(),
-    }
+    FieldViolation { field: found.field.clone(), description: found.description.clone() }
 }
 
 #[cfg(test)]
@@ -124,20 +115,13 @@ mod tests {
     fn every_detail_of_a_status_is_decoded() {
         let mut details = ErrorDetails::new();
         details
-            .set_error_info(
-                "INVALID_REQUEST",
-                "turnbuckle",
-                [("limit".into(), "64".into())],
-            )
+            .set_error_info("INVALID_REQUEST", "turnbuckle", [("limit".into(), "64".into())])
             .add_bad_request_violation("endpoint.http.url", "is missing")
             .add_bad_request_violation("endpoint.max_in_flight", "is 0; use 1 to 64")
             .set_retry_info(Some(Duration::from_millis(1500)));
         let status = Status::with_error_details(Code::InvalidArgument, "two fields", details);
         let error = ApiError::new(&status);
-        assert_eq!(
-            error.to_string(),
-            "two fields (INVALID_ARGUMENT, INVALID_REQUEST)"
-        );
+        assert_eq!(error.to_string(), "two fields (INVALID_ARGUMENT, INVALID_REQUEST)");
         assert_eq!(error.violations.len(), 2);
         assert_eq!(error.violations[1].field, "endpoint.max_in_flight");
         assert_eq!(error.retry_delay, Some(Duration::from_millis(1500)));

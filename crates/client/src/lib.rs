@@ -114,19 +114,11 @@ impl Client {
     /// When the URL or the token cannot be used, or nobody answers.
     pub async fn connect(options: ClientOptions) -> Result<Self, ConnectError> {
         let auth = Auth::new(options.token, options.deadline)?;
-        let channel =
-            endpoint(&options.url)?
-                .connect()
-                .await
-                .map_err(|cause| ConnectError::Unreachable {
-                    url: options.url,
-                    cause,
-                })?;
-        Ok(Self {
-            channel,
-            auth,
-            retry: options.retry,
-        })
+        let channel = endpoint(&options.url)?
+            .connect()
+            .await
+            .map_err(|cause| ConnectError::Unreachable { url: options.url, cause })?;
+        Ok(Self { channel, auth, retry: options.retry })
     }
 
     accessors! {
@@ -175,20 +167,10 @@ mod tests {
 
     #[test]
     fn only_http_and_https_urls_are_servers() {
-        for good in [
-            "http://127.0.0.1:7420",
-            "https://turnbuckle.example",
-            "http://[::1]:7420",
-        ] {
+        for good in ["http://127.0.0.1:7420", "https://turnbuckle.example", "http://[::1]:7420"] {
             assert!(endpoint(good).is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "127.0.0.1:7420",
-            "ftp://example.org",
-            "http://",
-            "http:// x",
-        ] {
+        for bad in ["", "127.0.0.1:7420", "ftp://example.org", "http://", "http:// x"] {
             assert!(endpoint(bad).is_err(), "{bad}");
         }
     }
@@ -198,9 +180,8 @@ mod tests {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
-        let error = Client::connect(ClientOptions::new(format!("http://{address}")))
-            .await
-            .unwrap_err();
+        let error =
+            Client::connect(ClientOptions::new(format!("http://{address}"))).await.unwrap_err();
         assert!(error.to_string().contains(&address.to_string()), "{error}");
     }
 }

@@ -50,10 +50,7 @@ impl Client {
             event.event_id = new_event_id();
         }
         // Cloning it for a repeat is cheap: the payload is shared.
-        let request = PublishEventRequest {
-            parent: parent.into(),
-            event: Some(event),
-        };
+        let request = PublishEventRequest { parent: parent.into(), event: Some(event) };
         let mut events = self.events();
         let mut tries: u32 = 1;
         loop {
@@ -102,9 +99,7 @@ impl RetryLimits {
 }
 
 fn asked_delay(status: &Status) -> Option<Duration> {
-    status
-        .get_details_retry_info()
-        .and_then(|info| info.retry_delay)
+    status.get_details_retry_info().and_then(|info| info.retry_delay)
 }
 
 /// Sorts by time, so that a server's index grows at its end.

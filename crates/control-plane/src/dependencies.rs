@@ -31,18 +31,12 @@ impl Dependencies {
         self.store
             .tenant(slug)
             .await?
-            .ok_or_else(|| Error::NotFound {
-                resource: TenantName(slug.clone()).to_string(),
-            })
+            .ok_or_else(|| Error::NotFound { resource: TenantName(slug.clone()).to_string() })
     }
 
     /// Times of a row made now. The store sets the revision.
     pub(crate) fn fresh_meta(&self) -> Meta {
         let now = self.clock.now();
-        Meta {
-            created_at: now,
-            updated_at: now,
-            revision: Revision::ZERO,
-        }
+        Meta { created_at: now, updated_at: now, revision: Revision::ZERO }
     }
 }

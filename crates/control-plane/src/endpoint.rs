@@ -74,9 +74,7 @@ pub(crate) struct TargetChange {
 
 impl std::fmt::Debug for TargetChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetChange")
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
+        f.debug_struct("TargetChange").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
@@ -160,30 +158,17 @@ impl Endpoints {
     ) -> Result<CreatedEndpoint, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
         let endpoint = self.draft(&tenant, command).await?;
-        let name = EndpointName {
-            tenant: tenant.slug,
-            id: endpoint.slug.clone(),
-        };
+        let name = EndpointName { tenant: tenant.slug, id: endpoint.slug.clone() };
         let profile = endpoint.signature_profile;
         check_profile(profile, [command.key.algorithm()], &name.to_string())?;
         let signing_key = command.key.make()?;
         let now = endpoint.meta.created_at;
         let key = self.0.seal_key(&endpoint, &signing_key, now)?;
-        let write = self
-            .0
-            .store
-            .create_endpoint(endpoint, KeyRing::with_first(key, now));
+        let write = self.0.store.create_endpoint(endpoint, KeyRing::with_first(key, now));
         let endpoint = self.0.create(&name.to_string(), write).await?;
-        let retry_policy = command
-            .retry_policy
-            .as_ref()
-            .map(|policy| policy.id.clone());
+        let retry_policy = command.retry_policy.as_ref().map(|policy| policy.id.clone());
         Ok(CreatedEndpoint {
-            view: EndpointView {
-                tenant: name.tenant,
-                retry_policy,
-                endpoint,
-            },
+            view: EndpointView { tenant: name.tenant, retry_policy, endpoint },
             secret: signing_key.secret_text(),
         })
     }
@@ -204,17 +189,10 @@ impl Endpoints {
     ) -> Result<Page<EndpointView>, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
         let after = command.page.after.as_deref();
-        let rows = self
-            .0
-            .store
-            .endpoints(tenant.id, after, command.page.fetch())
-            .await?;
+        let rows = self.0.store.endpoints(tenant.id, after, command.page.fetch()).await?;
         let page = command.page.cut(rows, |row| row.slug.as_str());
-        let ids: BTreeSet<RetryPolicyId> = page
-            .rows
-            .iter()
-            .filter_map(|row| row.retry_policy)
-            .collect();
+        let ids: BTreeSet<RetryPolicyId> =
+            page.rows.iter().filter_map(|row| row.retry_policy).collect();
         let ids: Vec<RetryPolicyId> = ids.into_iter().collect();
         let slugs = match ids.as_slice() {
             [] => HashMap::new(),
@@ -222,11 +200,7 @@ impl Endpoints {
         };
         Ok(page.filter_map(|endpoint| {
             let retry_policy = endpoint.retry_policy.and_then(|id| slugs.get(&id).cloned());
-            Some(EndpointView {
-                tenant: tenant.slug.clone(),
-                retry_policy,
-                endpoint,
-            })
+            Some(EndpointView { tenant: tenant.slug.clone(), retry_policy, endpoint })
         }))
     }
 
@@ -243,10 +217,7 @@ impl Endpoints {
             None => None,
         };
         let resource = command.name.to_string();
-        let change = Change {
-            resource: &resource,
-            etag: command.etag,
-        };
+        let change = Change { resource: &resource, etag: command.etag };
         let endpoint = self
             .0
             .update(
@@ -269,19 +240,13 @@ impl Endpoints {
         caller: &Caller,
         command: &EndpointVerb,
     ) -> Result<(), Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
                 || self.read(caller, &command.name),
                 |endpoint| async move {
-                    self.0
-                        .store
-                        .delete_endpoint(&endpoint, self.0.clock.now())
-                        .await
+                    self.0.store.delete_endpoint(&endpoint, self.0.clock.now()).await
                 },
             )
             .await
@@ -292,11 +257,8 @@ impl Endpoints {
         caller: &Caller,
         command: &DisableEndpoint,
     ) -> Result<EndpointView, Error> {
-        let state = EndpointState::Disabled {
-            reason: command.reason.clone(),
-        };
-        self.set_state(caller, &command.name, command.etag, &state)
-            .await
+        let state = EndpointState::Disabled { reason: command.reason.clone() };
+        self.set_state(caller, &command.name, command.etag, &state).await
     }
 
     pub(crate) async fn enable(
@@ -304,8 +266,7 @@ impl Endpoints {
         caller: &Caller,
         command: &EndpointVerb,
     ) -> Result<EndpointView, Error> {
-        self.set_state(caller, &command.name, command.etag, &EndpointState::Active)
-            .await
+        self.set_state(caller, &command.name, command.etag, &EndpointState::Active).await
     }
 
     async fn set_state(
@@ -315,10 +276,7 @@ impl Endpoints {
         etag: Option<Revision>,
         state: &EndpointState,
     ) -> Result<EndpointView, Error> {
-        let change = Change {
-            resource: &name.to_string(),
-            etag,
-        };
+        let change = Change { resource: &name.to_string(), etag };
         let endpoint = self
             .0
             .update(
@@ -358,9 +316,7 @@ impl Endpoints {
     async fn read(&self, caller: &Caller, name: &EndpointName) -> Result<Endpoint, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.endpoint(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })
+        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
 
     async fn resolve(
@@ -385,10 +341,7 @@ impl Endpoints {
         let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await?;
         let now = self.0.clock.now();
         let usable = ring.keys.iter().filter(|key| {
-            matches!(
-                key.state_at(now),
-                KeyState::Staged | KeyState::Active | KeyState::Retiring
-            )
+            matches!(key.state_at(now), KeyState::Staged | KeyState::Active | KeyState::Retiring)
         });
         let algorithms: Vec<KeyAlgorithm> = usable.map(|key| key.algorithm).collect();
         check_profile(endpoint.signature_profile, algorithms, &name.to_string())
@@ -396,19 +349,10 @@ impl Endpoints {
 
     async fn view(&self, name: &EndpointName, endpoint: Endpoint) -> Result<EndpointView, Error> {
         let retry_policy = match endpoint.retry_policy {
-            Some(id) => self
-                .0
-                .store
-                .retry_policy_slugs(endpoint.tenant, &[id])
-                .await?
-                .remove(&id),
+            Some(id) => self.0.store.retry_policy_slugs(endpoint.tenant, &[id]).await?.remove(&id),
             None => None,
         };
-        Ok(EndpointView {
-            tenant: name.tenant.clone(),
-            retry_policy,
-            endpoint,
-        })
+        Ok(EndpointView { tenant: name.tenant.clone(), retry_policy, endpoint })
     }
 }
 
@@ -428,41 +372,25 @@ mod tests {
     #[test]
     fn a_target_keeps_what_is_not_named() {
         let mut changed = target();
-        let change = TargetChange {
-            timeout: Some(Duration::from_secs(3)),
-            ..Default::default()
-        };
+        let change = TargetChange { timeout: Some(Duration::from_secs(3)), ..Default::default() };
         change.apply(&mut changed).unwrap();
-        assert!(
-            changed
-                == HttpTarget {
-                    timeout: Duration::from_secs(3),
-                    ..target()
-                }
-        );
+        assert!(changed == HttpTarget { timeout: Duration::from_secs(3), ..target() });
     }
 
     #[test]
     fn a_new_prefix_is_held_against_the_old_headers() {
-        let change = TargetChange {
-            header_prefix: Some("acme".to_owned()),
-            ..TargetChange::default()
-        };
+        let change =
+            TargetChange { header_prefix: Some("acme".to_owned()), ..TargetChange::default() };
         let error = change.apply(&mut target()).unwrap_err();
         assert!(
-            error
-                .to_string()
-                .contains("endpoint.http.headers: header \"acme-key\""),
+            error.to_string().contains("endpoint.http.headers: header \"acme-key\""),
             "{error}"
         );
     }
 
     #[test]
     fn debug_shows_neither_url_nor_headers() {
-        let change = TargetChange {
-            url: Some("https://u:p@h/".to_owned()),
-            ..Default::default()
-        };
+        let change = TargetChange { url: Some("https://u:p@h/".to_owned()), ..Default::default() };
         assert!(!format!("{change:?}").contains("u:p"));
     }
 }

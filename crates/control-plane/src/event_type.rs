@@ -71,10 +71,7 @@ impl EventTypes {
         command: &CreateEventType,
     ) -> Result<EventTypeView, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
-        let name = EventTypeName {
-            tenant: tenant.slug,
-            id: command.type_name.clone(),
-        };
+        let name = EventTypeName { tenant: tenant.slug, id: command.type_name.clone() };
         let event_type = EventType {
             id: EventTypeId::from_uuid(self.0.ids.uuid()),
             tenant: tenant.id,
@@ -85,10 +82,7 @@ impl EventTypes {
         };
         let write = self.0.store.create_event_type(event_type);
         let event_type = self.0.create(&name.to_string(), write).await?;
-        Ok(EventTypeView {
-            tenant: name.tenant,
-            event_type,
-        })
+        Ok(EventTypeView { tenant: name.tenant, event_type })
     }
 
     pub(crate) async fn get(
@@ -97,10 +91,7 @@ impl EventTypes {
         name: &EventTypeName,
     ) -> Result<EventTypeView, Error> {
         let event_type = self.read(caller, name).await?;
-        Ok(EventTypeView {
-            tenant: name.tenant.clone(),
-            event_type,
-        })
+        Ok(EventTypeView { tenant: name.tenant.clone(), event_type })
     }
 
     pub(crate) async fn list(
@@ -110,21 +101,9 @@ impl EventTypes {
     ) -> Result<Page<EventTypeView>, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
         let after = command.page.after.as_deref();
-        let rows = self
-            .0
-            .store
-            .event_types(tenant.id, after, command.page.fetch())
-            .await?;
-        let view = |event_type| {
-            Some(EventTypeView {
-                tenant: tenant.slug.clone(),
-                event_type,
-            })
-        };
-        Ok(command
-            .page
-            .cut(rows, |row| row.type_name.as_str())
-            .filter_map(view))
+        let rows = self.0.store.event_types(tenant.id, after, command.page.fetch()).await?;
+        let view = |event_type| Some(EventTypeView { tenant: tenant.slug.clone(), event_type });
+        Ok(command.page.cut(rows, |row| row.type_name.as_str()).filter_map(view))
     }
 
     pub(crate) async fn update(
@@ -132,10 +111,7 @@ impl EventTypes {
         caller: &Caller,
         command: &UpdateEventType,
     ) -> Result<EventTypeView, Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let event_type = self
             .0
             .update(
@@ -148,10 +124,7 @@ impl EventTypes {
                 |event_type, seen| self.0.store.update_event_type(event_type, seen),
             )
             .await?;
-        Ok(EventTypeView {
-            tenant: command.name.tenant.clone(),
-            event_type,
-        })
+        Ok(EventTypeView { tenant: command.name.tenant.clone(), event_type })
     }
 
     pub(crate) async fn delete(
@@ -159,19 +132,13 @@ impl EventTypes {
         caller: &Caller,
         command: &DeleteEventType,
     ) -> Result<(), Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
                 || self.read(caller, &command.name),
                 |event_type| async move {
-                    self.0
-                        .store
-                        .delete_event_type(&event_type, self.0.clock.now())
-                        .await
+                    self.0.store.delete_event_type(&event_type, self.0.clock.now()).await
                 },
             )
             .await
@@ -180,8 +147,6 @@ impl EventTypes {
     async fn read(&self, caller: &Caller, name: &EventTypeName) -> Result<EventType, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.event_type(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })
+        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
 }

@@ -43,10 +43,7 @@ const WEBHOOK_FAMILIES: [&str; 2] = ["webhook-", "svix-"];
 const WEBHOOK_SUFFIXES: [&str; 3] = ["-id", "-timestamp", "-signature"];
 
 fn owned_by_others(name: &str) -> bool {
-    RESERVED.contains(&name)
-        || RESERVED_FAMILIES
-            .iter()
-            .any(|family| name.starts_with(family))
+    RESERVED.contains(&name) || RESERVED_FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
 /// Checks extra headers as far as they do not depend on the prefix. Returns them with lower-case
@@ -59,14 +56,8 @@ pub(crate) fn check(
     // In order, so that the same request gets the same answer.
     let given: BTreeMap<String, String> = given.into_iter().collect();
     if given.len() > limits::HEADERS {
-        violations.add(
-            field,
-            format!(
-                "has {} headers; use at most {}",
-                given.len(),
-                limits::HEADERS
-            ),
-        );
+        violations
+            .add(field, format!("has {} headers; use at most {}", given.len(), limits::HEADERS));
         return BTreeMap::new();
     }
     let mut headers = BTreeMap::new();
@@ -76,10 +67,8 @@ pub(crate) fn check(
         if let Err(problem) = check_one(&name, &value) {
             violations.add(field, format!("header {shown:?} {problem}"));
         } else if headers.insert(name, value).is_some() {
-            violations.add(
-                field,
-                format!("header {shown:?} is there twice: names ignore letter case"),
-            );
+            violations
+                .add(field, format!("header {shown:?} is there twice: names ignore letter case"));
         }
     }
     headers
@@ -91,11 +80,7 @@ fn check_one(name: &str, value: &str) -> Result<(), String> {
             "is no header name: use 1 to {NAME_BYTES_MAX} letters, digits and hyphens"
         ));
     }
-    if owned_by_others(name)
-        || WEBHOOK_FAMILIES
-            .iter()
-            .any(|family| name.starts_with(family))
-    {
+    if owned_by_others(name) || WEBHOOK_FAMILIES.iter().any(|family| name.starts_with(family)) {
         return Err("is reserved: HTTP, the signature or the product sets it".to_owned());
     }
     if value.len() > limits::HEADER_VALUE_BYTES {
@@ -121,22 +106,16 @@ pub(crate) fn check_prefix(given: &str) -> Result<String, String> {
     let well_formed = prefix.len() <= limits::HEADER_PREFIX_CHARS
         && prefix.starts_with(|first: char| first.is_ascii_lowercase())
         && !prefix.ends_with('-')
-        && prefix
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !well_formed {
         return Err(format!(
             "is no header prefix: use 1 to {} letters, digits and inner hyphens, starting with a letter",
             limits::HEADER_PREFIX_CHARS
         ));
     }
-    let taken = WEBHOOK_SUFFIXES
-        .iter()
-        .any(|suffix| owned_by_others(&format!("{prefix}{suffix}")));
+    let taken = WEBHOOK_SUFFIXES.iter().any(|suffix| owned_by_others(&format!("{prefix}{suffix}")));
     if taken {
-        return Err(format!(
-            "{prefix:?} is reserved: use webhook, svix or a name of your own"
-        ));
+        return Err(format!("{prefix:?} is reserved: use webhook, svix or a name of your own"));
     }
     Ok(prefix)
 }
@@ -163,15 +142,12 @@ mod tests {
 
     fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
         let mut violations = Violations::new();
-        let given = pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         check(given, "endpoint.http.headers", &mut violations);
         match violations.into_error() {
-            turnbuckle_domain::Error::Invalid(list) => list
-                .into_iter()
-                .map(|violation| violation.message)
-                .collect(),
+            turnbuckle_domain::Error::Invalid(list) => {
+                list.into_iter().map(|violation| violation.message).collect()
+            }
             other => panic!("{other}"),
         }
     }
@@ -179,11 +155,7 @@ mod tests {
     #[test]
     fn ordinary_headers_pass_in_lower_case() {
         let mut violations = Violations::new();
-        let given = [
-            ("Authorization", "Bearer a.b-c"),
-            ("X-Api-Key", "k"),
-            ("x-empty", ""),
-        ];
+        let given = [("Authorization", "Bearer a.b-c"), ("X-Api-Key", "k"), ("x-empty", "")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let headers = check(given, "headers", &mut violations);
         assert!(violations.is_empty());
@@ -240,11 +212,7 @@ mod tests {
         ] {
             let found = problems(&[(name, value)]);
             assert_eq!(found.len(), 1, "{name:?} {value:?}");
-            assert!(
-                !found[0].contains("ecret") && !found[0].contains("cret"),
-                "{}",
-                found[0]
-            );
+            assert!(!found[0].contains("ecret") && !found[0].contains("cret"), "{}", found[0]);
         }
         let long = "v".repeat(limits::HEADER_VALUE_BYTES + 1);
         assert!(problems(&[("x-a", &long)])[0].contains("at most 4096"));
@@ -254,10 +222,7 @@ mod tests {
     #[test]
     fn the_same_name_twice_is_refused() {
         let found = problems(&[("X-Key", "1"), ("x-key", "2")]);
-        assert_eq!(
-            found,
-            ["header \"x-key\" is there twice: names ignore letter case"]
-        );
+        assert_eq!(found, ["header \"x-key\" is there twice: names ignore letter case"]);
     }
 
     #[test]
@@ -279,18 +244,8 @@ mod tests {
             assert_eq!(check_prefix(given).as_deref(), Ok(kept), "{given}");
         }
         let long = "p".repeat(33);
-        for bad in [
-            "-a",
-            "a-",
-            "9a",
-            "a_b",
-            "a b",
-            "é",
-            "turnbuckle",
-            "x-webhook",
-            "proxy",
-            &long,
-        ] {
+        for bad in ["-a", "a-", "9a", "a_b", "a b", "é", "turnbuckle", "x-webhook", "proxy", &long]
+        {
             assert!(check_prefix(bad).is_err(), "{bad}");
         }
     }

@@ -58,23 +58,9 @@ impl Dependencies {
         now: Timestamp,
     ) -> Result<Key, Error> {
         let id = KeyId::from_uuid(self.ids.uuid());
-        let context = SealContext {
-            tenant: endpoint.tenant,
-            endpoint: endpoint.id,
-            key: id,
-        };
-        let sealed = self
-            .sealer
-            .seal(context, &key.to_bytes())
-            .map_err(Error::internal)?;
-        Ok(Key::staged(
-            id,
-            algorithm_of(key),
-            key.fingerprint(),
-            key.public_text(),
-            sealed,
-            now,
-        ))
+        let context = SealContext { tenant: endpoint.tenant, endpoint: endpoint.id, key: id };
+        let sealed = self.sealer.seal(context, &key.to_bytes()).map_err(Error::internal)?;
+        Ok(Key::staged(id, algorithm_of(key), key.fingerprint(), key.public_text(), sealed, now))
     }
 }
 

@@ -80,11 +80,7 @@ impl Keys {
         let endpoint = self.endpoint(caller, &name.0).await?;
         let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
-        Ok(KeyRingView {
-            endpoint: name.0.clone(),
-            ring,
-            at: self.0.clock.now(),
-        })
+        Ok(KeyRingView { endpoint: name.0.clone(), ring, at: self.0.clock.now() })
     }
 
     pub(crate) async fn stage(
@@ -92,10 +88,7 @@ impl Keys {
         caller: &Caller,
         command: &StageKey,
     ) -> Result<CreatedKey, Error> {
-        self.add(caller, &command.ring, &command.key, |ring, key, now| {
-            ring.stage(key, now)
-        })
-        .await
+        self.add(caller, &command.ring, &command.key, |ring, key, now| ring.stage(key, now)).await
     }
 
     pub(crate) async fn rotate(
@@ -114,10 +107,7 @@ impl Keys {
         caller: &Caller,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(caller, command, |ring, now| {
-            ring.activate(command.overlap, now)
-        })
-        .await
+        self.switch(caller, command, |ring, now| ring.activate(command.overlap, now)).await
     }
 
     pub(crate) async fn rollback(
@@ -125,10 +115,7 @@ impl Keys {
         caller: &Caller,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(caller, command, |ring, now| {
-            ring.rollback(command.overlap, now)
-        })
-        .await
+        self.switch(caller, command, |ring, now| ring.rollback(command.overlap, now)).await
     }
 
     /// Does not look at the profile: destroying a key must always be possible.
@@ -137,10 +124,7 @@ impl Keys {
         caller: &Caller,
         command: &RevokeKey,
     ) -> Result<KeyRingView, Error> {
-        let seen = SeenRing {
-            endpoint: command.name.endpoint.clone(),
-            etag: command.etag,
-        };
+        let seen = SeenRing { endpoint: command.name.endpoint.clone(), etag: command.etag };
         let (endpoint, mut ring) = self.open(caller, &seen).await?;
         let now = self.0.clock.now();
         let subject = command.name.to_string();
@@ -170,12 +154,7 @@ impl Keys {
         let view = self.close(&endpoint, ring, seen, now).await?;
         let key = find(view.ring, id)?;
         let secret = signing_key.secret_text();
-        Ok(CreatedKey {
-            endpoint: view.endpoint,
-            key,
-            at: now,
-            secret,
-        })
+        Ok(CreatedKey { endpoint: view.endpoint, key, at: now, secret })
     }
 
     async fn switch(
@@ -213,26 +192,17 @@ impl Keys {
         now: Timestamp,
     ) -> Result<KeyRingView, Error> {
         let name = KeyRingName(seen.endpoint.clone());
-        let ring = self
-            .0
-            .store
-            .update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag)
-            .await;
+        let ring =
+            self.0.store.update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
         self.0.propagation.applied(ring.revision).await;
-        Ok(KeyRingView {
-            endpoint: name.0,
-            ring,
-            at: now,
-        })
+        Ok(KeyRingView { endpoint: name.0, ring, at: now })
     }
 
     async fn endpoint(&self, caller: &Caller, name: &EndpointName) -> Result<Endpoint, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.endpoint(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })
+        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
 }
 
@@ -248,11 +218,7 @@ pub(crate) fn check_profile(
     subject: &str,
 ) -> Result<(), Error> {
     let standard = profile == SignatureProfile::StandardWebhooks;
-    if standard
-        || algorithms
-            .into_iter()
-            .all(|algorithm| algorithm == KeyAlgorithm::HmacSha256)
-    {
+    if standard || algorithms.into_iter().all(|algorithm| algorithm == KeyAlgorithm::HmacSha256) {
         return Ok(());
     }
     Err(Error::Precondition {
@@ -270,11 +236,7 @@ pub(crate) fn check_profile(
 /// like a rotation, and a revoked one must not come back.
 fn check_new(ring: &KeyRing, key: &SigningKey) -> Result<(), Error> {
     let fingerprint = key.fingerprint();
-    if ring
-        .keys
-        .iter()
-        .any(|known| known.fingerprint == fingerprint)
-    {
+    if ring.keys.iter().any(|known| known.fingerprint == fingerprint) {
         return Err(Error::invalid(
             "secret",
             format!("is already on the ring, with fingerprint {fingerprint}: import another"),
@@ -300,11 +262,7 @@ fn refused(kind: Precondition, subject: String) -> Error {
         | Precondition::DeliveryFinished
         | Precondition::EndpointInactive => "the ring does not allow this now",
     };
-    Error::Precondition {
-        kind,
-        subject,
-        message: message.to_owned(),
-    }
+    Error::Precondition { kind, subject, message: message.to_owned() }
 }
 
 #[cfg(test)]
@@ -318,10 +276,7 @@ mod tests {
         for profile in SignatureProfile::ALL {
             assert!(check_profile(profile, [HmacSha256, HmacSha256], "e").is_ok());
             let result = check_profile(profile, [HmacSha256, Ed25519], "e");
-            assert_eq!(
-                result.is_ok(),
-                profile == SignatureProfile::StandardWebhooks
-            );
+            assert_eq!(result.is_ok(), profile == SignatureProfile::StandardWebhooks);
             if let Err(error) = result {
                 assert_eq!(error.reason(), "SIGNATURE_PROFILE_MISMATCH");
                 assert!(error.to_string().contains(profile.as_str()));

@@ -60,9 +60,7 @@ impl ControlPlane {
     /// Builds the services on these ports.
     #[must_use]
     pub fn new(dependencies: Dependencies) -> Self {
-        Self {
-            dependencies: Arc::new(dependencies),
-        }
+        Self { dependencies: Arc::new(dependencies) }
     }
 
     /// Adds the services to a server's routes.

@@ -31,10 +31,7 @@ pub(crate) enum InvalidName {
 
 impl InvalidName {
     fn form(text: &str, form: &'static str) -> Self {
-        Self::Form {
-            text: text.chars().take(SHOWN_CHARS).collect(),
-            form,
-        }
+        Self::Form { text: text.chars().take(SHOWN_CHARS).collect(), form }
     }
 }
 
@@ -48,9 +45,7 @@ fn ids<'a, const N: usize>(
     let mut parts = text.split('/');
     for expected in form.split('/') {
         let part = parts.next().ok_or_else(|| InvalidName::form(text, form))?;
-        let placeholder = expected
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'));
+        let placeholder = expected.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let fits = match (placeholder, part) {
             (Some(_), "") => false,
             (Some(name), id) => slots.next().is_some_and(|slot| {
@@ -63,11 +58,7 @@ fn ids<'a, const N: usize>(
             return Err(InvalidName::form(text, form));
         }
     }
-    if parts.next().is_some() {
-        Err(InvalidName::form(text, form))
-    } else {
-        Ok(found)
-    }
+    if parts.next().is_some() { Err(InvalidName::form(text, form)) } else { Ok(found) }
 }
 
 fn checked<T, E: fmt::Display>(
@@ -75,11 +66,7 @@ fn checked<T, E: fmt::Display>(
     part: &'static str,
     result: Result<T, E>,
 ) -> Result<T, InvalidName> {
-    result.map_err(|problem| InvalidName::Part {
-        form,
-        part,
-        problem: problem.to_string(),
-    })
+    result.map_err(|problem| InvalidName::Part { form, part, problem: problem.to_string() })
 }
 
 /// `tenants/{tenant}`.
@@ -210,17 +197,11 @@ mod tests {
         let tenant = "tenants/acme";
         assert_eq!(TenantName::parse(tenant).unwrap().to_string(), tenant);
         let event_type = "tenants/acme/eventTypes/order.paid";
-        assert_eq!(
-            EventTypeName::parse(event_type).unwrap().to_string(),
-            event_type
-        );
+        assert_eq!(EventTypeName::parse(event_type).unwrap().to_string(), event_type);
         let endpoint = "tenants/acme/endpoints/billing";
         assert_eq!(EndpointName::parse(endpoint).unwrap().to_string(), endpoint);
         let subscription = "tenants/acme/subscriptions/s_1";
-        assert_eq!(
-            SubscriptionName::parse(subscription).unwrap().to_string(),
-            subscription
-        );
+        assert_eq!(SubscriptionName::parse(subscription).unwrap().to_string(), subscription);
         let policy = "tenants/acme/retryPolicies/patient";
         assert_eq!(RetryPolicyName::parse(policy).unwrap().to_string(), policy);
         let ring = "tenants/acme/endpoints/billing/keyRing";
@@ -253,36 +234,23 @@ mod tests {
         ] {
             let error = EndpointName::parse(bad).unwrap_err();
             assert!(matches!(error, InvalidName::Form { .. }), "{bad}");
-            assert!(
-                error
-                    .to_string()
-                    .contains("tenants/{tenant}/endpoints/{endpoint}"),
-                "{bad}"
-            );
+            assert!(error.to_string().contains("tenants/{tenant}/endpoints/{endpoint}"), "{bad}");
         }
     }
 
     #[test]
     fn a_bad_part_is_named() {
-        let error = EndpointName::parse("tenants/Acme/endpoints/b")
-            .unwrap_err()
-            .to_string();
+        let error = EndpointName::parse("tenants/Acme/endpoints/b").unwrap_err().to_string();
         assert!(error.contains("tenant is \"Acme\""), "{error}");
-        let error = EndpointName::parse("tenants/acme/endpoints/b.c")
-            .unwrap_err()
-            .to_string();
+        let error = EndpointName::parse("tenants/acme/endpoints/b.c").unwrap_err().to_string();
         assert!(error.contains("endpoint is \"b.c\""), "{error}");
-        let error = KeyName::parse("tenants/a/endpoints/b/keys/k")
-            .unwrap_err()
-            .to_string();
+        let error = KeyName::parse("tenants/a/endpoints/b/keys/k").unwrap_err().to_string();
         assert!(error.contains("key not an id of the form key_"), "{error}");
     }
 
     #[test]
     fn long_names_are_cut_in_errors() {
-        let error = TenantName::parse(&"x".repeat(10_000))
-            .unwrap_err()
-            .to_string();
+        let error = TenantName::parse(&"x".repeat(10_000)).unwrap_err().to_string();
         assert!(error.len() < 200);
     }
 }

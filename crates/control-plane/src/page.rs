@@ -22,15 +22,8 @@ impl PageRequest {
         let limit = usize::from(self.limit);
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let next = rows
-            .last()
-            .filter(|_| more)
-            .map(|last| key(last).to_owned());
-        Page {
-            scope: self.scope.clone(),
-            rows,
-            next,
-        }
+        let next = rows.last().filter(|_| more).map(|last| key(last).to_owned());
+        Page { scope: self.scope.clone(), rows, next }
     }
 }
 
@@ -50,11 +43,7 @@ impl<T> Page<T> {
     /// not depend on them.
     pub(crate) fn filter_map<U>(self, change: impl FnMut(T) -> Option<U>) -> Page<U> {
         let rows = self.rows.into_iter().filter_map(change).collect();
-        Page {
-            scope: self.scope,
-            rows,
-            next: self.next,
-        }
+        Page { scope: self.scope, rows, next: self.next }
     }
 }
 
@@ -63,30 +52,21 @@ mod tests {
     use super::*;
 
     fn request(limit: u16) -> PageRequest {
-        PageRequest {
-            scope: "scope".to_owned(),
-            after: None,
-            limit,
-        }
+        PageRequest { scope: "scope".to_owned(), after: None, limit }
     }
 
     #[test]
     fn one_row_more_than_asked_for_tells_of_another_page() {
         assert_eq!(request(2).fetch(), 3);
         let page = request(2).cut(vec!["a", "b", "c"], |row| row);
-        assert_eq!(
-            (page.rows, page.next.as_deref()),
-            (vec!["a", "b"], Some("b"))
-        );
+        assert_eq!((page.rows, page.next.as_deref()), (vec!["a", "b"], Some("b")));
         let page = request(2).cut(vec!["a", "b"], |row| row);
         assert_eq!((page.rows, page.next), (vec!["a", "b"], None));
     }
 
     #[test]
     fn a_page_whose_rows_have_gone_still_leads_on() {
-        let page = request(1)
-            .cut(vec!["a", "b"], |row| row)
-            .filter_map(|_| None::<&str>);
+        let page = request(1).cut(vec!["a", "b"], |row| row).filter_map(|_| None::<&str>);
         assert_eq!((page.rows, page.next.as_deref()), (Vec::new(), Some("a")));
     }
 }

@@ -94,10 +94,7 @@ impl RetryPolicies {
             Some(slug) => slug.clone(),
             None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
         };
-        let name = RetryPolicyName {
-            tenant: tenant.slug,
-            id: slug.clone(),
-        };
+        let name = RetryPolicyName { tenant: tenant.slug, id: slug.clone() };
         let policy = RetryPolicy {
             id,
             tenant: tenant.id,
@@ -109,10 +106,7 @@ impl RetryPolicies {
         };
         let write = self.0.store.create_retry_policy(policy);
         let policy = self.0.create(&name.to_string(), write).await?;
-        Ok(RetryPolicyView {
-            tenant: name.tenant,
-            policy,
-        })
+        Ok(RetryPolicyView { tenant: name.tenant, policy })
     }
 
     pub(crate) async fn get(
@@ -121,10 +115,7 @@ impl RetryPolicies {
         name: &RetryPolicyName,
     ) -> Result<RetryPolicyView, Error> {
         let policy = self.read(caller, name).await?;
-        Ok(RetryPolicyView {
-            tenant: name.tenant.clone(),
-            policy,
-        })
+        Ok(RetryPolicyView { tenant: name.tenant.clone(), policy })
     }
 
     pub(crate) async fn list(
@@ -134,21 +125,9 @@ impl RetryPolicies {
     ) -> Result<Page<RetryPolicyView>, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
         let after = command.page.after.as_deref();
-        let rows = self
-            .0
-            .store
-            .retry_policies(tenant.id, after, command.page.fetch())
-            .await?;
-        let view = |policy| {
-            Some(RetryPolicyView {
-                tenant: tenant.slug.clone(),
-                policy,
-            })
-        };
-        Ok(command
-            .page
-            .cut(rows, |row| row.slug.as_str())
-            .filter_map(view))
+        let rows = self.0.store.retry_policies(tenant.id, after, command.page.fetch()).await?;
+        let view = |policy| Some(RetryPolicyView { tenant: tenant.slug.clone(), policy });
+        Ok(command.page.cut(rows, |row| row.slug.as_str()).filter_map(view))
     }
 
     pub(crate) async fn update(
@@ -156,10 +135,7 @@ impl RetryPolicies {
         caller: &Caller,
         command: &UpdateRetryPolicy,
     ) -> Result<RetryPolicyView, Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let policy = self
             .0
             .update(
@@ -175,10 +151,7 @@ impl RetryPolicies {
                 },
             )
             .await?;
-        Ok(RetryPolicyView {
-            tenant: command.name.tenant.clone(),
-            policy,
-        })
+        Ok(RetryPolicyView { tenant: command.name.tenant.clone(), policy })
     }
 
     pub(crate) async fn delete(
@@ -186,19 +159,13 @@ impl RetryPolicies {
         caller: &Caller,
         command: &DeleteRetryPolicy,
     ) -> Result<(), Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
                 || self.read(caller, &command.name),
                 |policy| async move {
-                    self.0
-                        .store
-                        .delete_retry_policy(&policy, self.0.clock.now())
-                        .await
+                    self.0.store.delete_retry_policy(&policy, self.0.clock.now()).await
                 },
             )
             .await
@@ -207,8 +174,6 @@ impl RetryPolicies {
     async fn read(&self, caller: &Caller, name: &RetryPolicyName) -> Result<RetryPolicy, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.retry_policy(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })
+        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
 }

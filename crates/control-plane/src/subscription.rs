@@ -92,10 +92,7 @@ impl Subscriptions {
             Some(slug) => slug.clone(),
             None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
         };
-        let name = SubscriptionName {
-            tenant: tenant.slug,
-            id: slug.clone(),
-        };
+        let name = SubscriptionName { tenant: tenant.slug, id: slug.clone() };
         let subscription = Subscription {
             id,
             tenant: tenant.id,
@@ -131,11 +128,7 @@ impl Subscriptions {
     ) -> Result<Page<SubscriptionView>, Error> {
         let tenant = self.0.enter(caller, &command.tenant).await?;
         let after = command.page.after.as_deref();
-        let rows = self
-            .0
-            .store
-            .subscriptions(tenant.id, after, command.page.fetch())
-            .await?;
+        let rows = self.0.store.subscriptions(tenant.id, after, command.page.fetch()).await?;
         let page = command.page.cut(rows, |row| row.slug.as_str());
         let ids: BTreeSet<EndpointId> = page.rows.iter().map(|row| row.endpoint).collect();
         let ids: Vec<EndpointId> = ids.into_iter().collect();
@@ -146,11 +139,7 @@ impl Subscriptions {
         // An endpoint deleted since then has taken its subscriptions along.
         Ok(page.filter_map(|subscription| {
             let endpoint = slugs.get(&subscription.endpoint)?.clone();
-            Some(SubscriptionView {
-                tenant: tenant.slug.clone(),
-                endpoint,
-                subscription,
-            })
+            Some(SubscriptionView { tenant: tenant.slug.clone(), endpoint, subscription })
         }))
     }
 
@@ -167,10 +156,7 @@ impl Subscriptions {
             }
             None => None,
         };
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let subscription = self
             .0
             .update(
@@ -192,19 +178,13 @@ impl Subscriptions {
         caller: &Caller,
         command: &DeleteSubscription,
     ) -> Result<(), Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
                 || self.read(caller, &command.name),
                 |subscription| async move {
-                    self.0
-                        .store
-                        .delete_subscription(&subscription, self.0.clock.now())
-                        .await
+                    self.0.store.delete_subscription(&subscription, self.0.clock.now()).await
                 },
             )
             .await
@@ -213,9 +193,7 @@ impl Subscriptions {
     async fn read(&self, caller: &Caller, name: &SubscriptionName) -> Result<Subscription, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.subscription(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })
+        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
 
     async fn resolve(&self, tenant: &Tenant, name: &EndpointName) -> Result<EndpointId, Error> {
@@ -234,20 +212,11 @@ impl Subscriptions {
         subscription: Subscription,
     ) -> Result<SubscriptionView, Error> {
         let id = subscription.endpoint;
-        let mut slugs = self
-            .0
-            .store
-            .endpoint_slugs(subscription.tenant, &[id])
-            .await?;
+        let mut slugs = self.0.store.endpoint_slugs(subscription.tenant, &[id]).await?;
         // Without its endpoint it is gone too: both went in one transaction.
-        let endpoint = slugs.remove(&id).ok_or_else(|| Error::NotFound {
-            resource: name.to_string(),
-        })?;
-        Ok(SubscriptionView {
-            tenant: name.tenant.clone(),
-            endpoint,
-            subscription,
-        })
+        let endpoint =
+            slugs.remove(&id).ok_or_else(|| Error::NotFound { resource: name.to_string() })?;
+        Ok(SubscriptionView { tenant: name.tenant.clone(), endpoint, subscription })
     }
 }
 
@@ -275,12 +244,7 @@ mod tests {
         assert!(check_endpoint(Some(Some(present)), present).is_ok());
         for moved in [Some(other), None] {
             let error = check_endpoint(Some(moved), present).unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .contains("subscription.endpoint: is fixed"),
-                "{error}"
-            );
+            assert!(error.to_string().contains("subscription.endpoint: is fixed"), "{error}");
         }
     }
 }

@@ -62,9 +62,7 @@ impl Tenants {
             meta: self.0.fresh_meta(),
         };
         let resource = TenantName(command.slug.clone()).to_string();
-        self.0
-            .create(&resource, self.0.store.create_tenant(tenant))
-            .await
+        self.0.create(&resource, self.0.store.create_tenant(tenant)).await
     }
 
     pub(crate) async fn get(&self, caller: &Caller, name: &TenantName) -> Result<Tenant, Error> {
@@ -93,10 +91,7 @@ impl Tenants {
         caller: &Caller,
         command: &UpdateTenant,
     ) -> Result<Tenant, Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .update(
                 &change,
@@ -115,10 +110,7 @@ impl Tenants {
         caller: &Caller,
         command: &DeleteTenant,
     ) -> Result<(), Error> {
-        let change = Change {
-            resource: &command.name.to_string(),
-            etag: command.etag,
-        };
+        let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,

@@ -41,10 +41,9 @@ pub(crate) fn check_etag(
     resource: &str,
 ) -> Result<(), Error> {
     match sent {
-        Some(sent) if sent != current => Err(Error::Stale {
-            resource: resource.to_owned(),
-            current: current.etag(),
-        }),
+        Some(sent) if sent != current => {
+            Err(Error::Stale { resource: resource.to_owned(), current: current.etag() })
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -56,11 +55,9 @@ pub(crate) fn named(error: Error, resource: &str) -> Error {
         Error::NotFound { .. } => Error::NotFound { resource },
         Error::AlreadyExists { .. } => Error::AlreadyExists { resource },
         Error::Stale { current, .. } => Error::Stale { resource, current },
-        Error::Precondition { kind, message, .. } => Error::Precondition {
-            kind,
-            subject: resource,
-            message,
-        },
+        Error::Precondition { kind, message, .. } => {
+            Error::Precondition { kind, subject: resource, message }
+        }
         other => other,
     }
 }
@@ -172,10 +169,7 @@ mod tests {
         for error in [
             Error::NotFound { resource: row() },
             Error::AlreadyExists { resource: row() },
-            Error::Stale {
-                resource: row(),
-                current: "\"3\"".to_owned(),
-            },
+            Error::Stale { resource: row(), current: "\"3\"".to_owned() },
         ] {
             let text = named(error, "tenants/a/endpoints/b").to_string();
             assert!(text.starts_with("tenants/a/endpoints/b "), "{text}");

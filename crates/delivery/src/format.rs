@@ -29,9 +29,7 @@ const ENVELOPE_OVERHEAD: usize = 384;
 #[must_use]
 pub(crate) fn body(event: &Event, format: PayloadFormat) -> Body {
     match format {
-        PayloadFormat::Raw => {
-            Body { bytes: event.data.clone(), content_type: BodyType::Published }
-        }
+        PayloadFormat::Raw => Body { bytes: event.data.clone(), content_type: BodyType::Published },
         PayloadFormat::Envelope => json(event, envelope),
         PayloadFormat::Standard => json(event, standard),
     }
@@ -129,7 +127,8 @@ mod tests {
 
     #[test]
     fn bodies_are_golden_and_keep_the_payload_byte_for_byte() {
-        let mut order = event(b" {\"n\": 18446744073709551616, \"e\":1e131071 } ", "application/json");
+        let mut order =
+            event(b" {\"n\": 18446744073709551616, \"e\":1e131071 } ", "application/json");
         assert_eq!(
             text(&order, PayloadFormat::Envelope),
             "{\"event_id\":\"evt-1\",\"event_type\":\"order.paid\",\"event_version\":\"1\",\
@@ -152,9 +151,11 @@ mod tests {
     #[test]
     fn bytes_that_are_not_json_travel_as_base64_or_raw() {
         let blob = event(b"\x00\xff", "application/octet-stream");
-        assert!(text(&blob, PayloadFormat::Envelope).ends_with(
-            ",\"content_type\":\"application/octet-stream\",\"data_base64\":\"AP8=\"}"
-        ));
+        assert!(
+            text(&blob, PayloadFormat::Envelope).ends_with(
+                ",\"content_type\":\"application/octet-stream\",\"data_base64\":\"AP8=\"}"
+            )
+        );
         assert_eq!(&body(&blob, PayloadFormat::Raw).bytes[..], b"\x00\xff");
     }
 }

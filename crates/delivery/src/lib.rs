@@ -22,6 +22,7 @@ mod engine;
 mod format;
 pub mod grpc;
 pub mod http;
+mod metrics;
 mod plane;
 pub mod publish;
 

@@ -4,8 +4,8 @@ use crate::{
     config::{ConfigFollower, ConfigHandle},
     egress::EgressGuard,
     engine::{
-        Attempter, Dispatcher, DispatcherParts, EngineSettings, Input, LeaseKeeper, SettleQueue,
-        SettleWriter,
+        Attempter, Dispatcher, DispatcherParts, EngineSettings, Input, LISTEN_RETRY, LeaseKeeper,
+        SettleQueue, SettleWriter,
     },
     http::{HttpSender, SenderLimits},
     publish::{CommitQueue, Publisher},
@@ -76,6 +76,7 @@ impl DeliveryPlane {
     /// # Errors
     /// When the store does not answer.
     pub async fn start(parts: PlaneParts, supervisor: &Supervisor) -> Result<Self, StoreError> {
+        crate::metrics::describe();
         let stop = supervisor.shutdown();
         let (follower, config) = ConfigFollower::start(
             parts.config,
@@ -84,10 +85,8 @@ impl DeliveryPlane {
             parts.sealer,
         )
         .await?;
-        supervisor.spawn("config-follower", OnExit::StopProcess, {
-            let stop = stop.clone();
-            async move { done(follower.run(stop).await) }
-        });
+        let following = follower.run(stop.clone());
+        supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
         let sender = Arc::new(HttpSender::new(
             parts.guard,
@@ -111,33 +110,19 @@ impl DeliveryPlane {
         let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
         for _ in 0..COMMITTERS {
             let committer = committer.clone();
-            supervisor.spawn("committer", OnExit::StopProcess, async move {
-                done(committer.run().await)
-            });
+            supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
         }
-        let worker = WorkerId::from_uuid(ids.uuid());
         let wake = WakeHandle(inputs.downgrade());
-        let engine = Engine {
-            worker,
-            queue: parts.queue,
-            results,
-            inputs,
-            settings: parts.settings,
-        };
+        spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
+        let worker = WorkerId::from_uuid(ids.uuid());
+        let (queue, settings) = (parts.queue, parts.settings);
+        let engine = Engine { worker, queue, results, inputs, settings };
         spawn_engine(supervisor, engine, dispatcher, stop);
         tracing::info!(worker.id = %worker, "delivery engine started");
-        Ok(Self {
-            publisher: Arc::new(Publisher::new(
-                config.clone(),
-                Arc::clone(&parts.clock),
-                ids,
-                commits,
-            )),
-            config,
-            history: parts.history,
-            clock: parts.clock,
-            wake,
-        })
+        let clock = parts.clock;
+        let publisher = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let history = parts.history;
+        Ok(Self { config, publisher: Arc::new(publisher), history, clock, wake })
     }
 
     /// The configuration in use here; also tells writers when theirs is.
@@ -210,16 +195,42 @@ fn spawn_engine(
     });
 }
 
+/// Hears other workers' hints, and listens again when the connection breaks.
+fn spawn_listener(
+    supervisor: &Supervisor,
+    queue: Arc<dyn DeliveryQueue>,
+    wake: WakeHandle,
+    stop: CancellationToken,
+) {
+    supervisor.spawn("hint-listener", OnExit::Log, async move {
+        let listening = async {
+            loop {
+                if let Err(error) = queue.listen(Arc::new(wake.clone())).await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "hints of other workers are not heard; polling finds what they publish"
+                    );
+                }
+                tokio::time::sleep(LISTEN_RETRY).await;
+            }
+        };
+        stop.run_until_cancelled(listening).await.unwrap_or(());
+        Ok::<(), Infallible>(())
+    });
+}
+
 fn spawn_sweeper(supervisor: &Supervisor, sender: Arc<HttpSender>, stop: CancellationToken) {
     supervisor.spawn("idle-connections", OnExit::Log, async move {
         let mut ticks = tokio::time::interval(IDLE_SWEEP);
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
             sender.sweep_idle();
         }
-        done(())
+        Ok::<(), Infallible>(())
     });
 }
 
-const fn done((): ()) -> Result<(), Infallible> {
+/// A task that cannot fail, in the supervisor's form.
+async fn endless(task: impl Future<Output = ()>) -> Result<(), Infallible> {
+    task.await;
     Ok(())
 }

@@ -82,9 +82,10 @@ impl AttemptOutcome {
     pub const fn status(&self) -> Option<u16> {
         match self {
             Self::Delivered { status } | Self::Refused { status, .. } => Some(*status),
-            Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Blocked | Self::Failed { .. } => {
-                None
-            }
+            Self::TimedOut { .. }
+            | Self::Unreachable { .. }
+            | Self::Blocked
+            | Self::Failed { .. } => None,
         }
     }
 

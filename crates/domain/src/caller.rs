@@ -70,7 +70,10 @@ impl Role {
             Self::Admin => true,
             Self::Operator => !matches!(permission, P::TenantAdmin),
             Self::Publisher => {
-                matches!(permission, P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead)
+                matches!(
+                    permission,
+                    P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead
+                )
             }
             Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
             Self::Node => false,

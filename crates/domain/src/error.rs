@@ -217,7 +217,9 @@ impl Error {
 }
 
 fn list(violations: &[Violation]) -> String {
-    let lines: Vec<String> =
-        violations.iter().map(|violation| format!("{}: {}", violation.field, violation.message)).collect();
+    let lines: Vec<String> = violations
+        .iter()
+        .map(|violation| format!("{}: {}", violation.field, violation.message))
+        .collect();
     lines.join("; ")
 }

@@ -136,8 +136,8 @@ impl EventDraft {
         field: &str,
         violations: &mut Violations,
     ) -> Option<Event> {
-        let event_type =
-            violations.take(&format!("{field}.event_type"), TypeName::new(self.event_type.as_str()));
+        let event_type = violations
+            .take(&format!("{field}.event_type"), TypeName::new(self.event_type.as_str()));
         let noted = self.note_violations(field, violations);
         let event_type = event_type.filter(|_| !noted)?;
         Some(Event {
@@ -177,7 +177,10 @@ impl EventDraft {
             note("subject", "use at most 256 bytes without control characters".into());
         }
         if !is_media_type(&self.content_type) {
-            note("content_type", "use a media type of at most 128 characters, such as application/json".into());
+            note(
+                "content_type",
+                "use a media type of at most 128 characters, such as application/json".into(),
+            );
         }
         if self.data.len() > limits::DATA_BYTES {
             note(
@@ -272,8 +275,7 @@ mod tests {
         let mut violations = Violations::new();
         let (tenant, uid) =
             (TenantId::from_uuid(Uuid::from_u128(1)), EventUid::from_uuid(Uuid::from_u128(2)));
-        let event =
-            draft.accept(tenant, uid, Timestamp::from_micros(5), "event", &mut violations);
+        let event = draft.accept(tenant, uid, Timestamp::from_micros(5), "event", &mut violations);
         event.ok_or_else(|| violations.into_error())
     }
 
@@ -322,7 +324,8 @@ mod tests {
 
     #[test]
     fn bytes_of_another_media_type_are_opaque() {
-        let draft = EventDraft { content_type: "application/octet-stream".into(), ..json(b"\x00\xff{") };
+        let draft =
+            EventDraft { content_type: "application/octet-stream".into(), ..json(b"\x00\xff{") };
         assert!(accept(draft).is_ok());
     }
 
@@ -339,8 +342,8 @@ mod tests {
         };
         let crate::Error::Invalid(list) = accept(draft).unwrap_err() else { panic!() };
         let fields: Vec<_> = list.iter().map(|violation| violation.field.as_str()).collect();
-        let expected =
-            ["event_type", "event_id", "source", "subject", "content_type", "data"].map(|f| format!("event.{f}"));
+        let expected = ["event_type", "event_id", "source", "subject", "content_type", "data"]
+            .map(|f| format!("event.{f}"));
         assert_eq!(fields, expected);
     }
 

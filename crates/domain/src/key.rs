@@ -160,7 +160,9 @@ impl Key {
 
     fn can_come_back(&self, now: Timestamp) -> bool {
         let fresh = self.retire_at.is_some_and(|end| now.since(end) <= key_limits::ROLLBACK_WINDOW);
-        matches!(self.state, KeyState::Retiring | KeyState::Retired) && fresh && self.secret.is_some()
+        matches!(self.state, KeyState::Retiring | KeyState::Retired)
+            && fresh
+            && self.secret.is_some()
     }
 }
 

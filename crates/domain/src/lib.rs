@@ -69,8 +69,8 @@ pub use name::{ResourceId, TypeName};
 pub use pattern::TypePattern;
 pub use ports::{
     Append, AppendResult, Claimed, ConfigSource, ConfigStore, DeliveryFilter, DeliveryQueue,
-    DeliveryView, EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next,
-    PendingLane, Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy,
+    DeliveryView, EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery,
+    Next, PendingLane, Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy,
     WakeHint,
 };
 pub use random::{Random, SeededRandom};

@@ -219,6 +219,17 @@ pub trait DeliveryQueue: Send + Sync + 'static {
     /// Due deliveries of several lanes in one statement, oldest first within a lane.
     async fn claim(&self, lanes: &[LaneClaim], now: Timestamp) -> Result<Vec<Claimed>, StoreError>;
 
+    /// Tells other workers that these endpoints have something due. Only a hint: whoever misses it
+    /// finds the deliveries by [`DeliveryQueue::pending`]. A store of one process tells nobody.
+    async fn hint(&self, _endpoints: &[EndpointId]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Passes the hints of other workers on, until the connection breaks. Call it again then.
+    async fn listen(&self, _to: Arc<dyn WakeHint>) -> Result<(), StoreError> {
+        std::future::pending().await
+    }
+
     /// Writes results in one transaction and answers in their order. Attempts are recorded as long
     /// as the lease is valid, even when the delivery was finished meanwhile.
     async fn settle(
@@ -328,8 +339,9 @@ pub trait History: Send + Sync + 'static {
 /// Rows read at once where a provided method has to scan.
 const SCAN_ROWS: u16 = 1_000;
 
-/// Configuration, written by the control plane only. Every change raises the revision in its own
-/// transaction, as its last statement; a change that changes nothing is not made by callers.
+/// Configuration, written by the control plane only. Every change raises the revision as the
+/// first statement of its own transaction, which makes writers take turns: a revision that is visible
+/// means that every lower one is. A change that changes nothing is not made by callers.
 ///
 /// `create_*` fails with [`Error::AlreadyExists`]. `update_*` replaces the row when its revision is
 /// still `expected`, else fails with [`Error::Stale`]; [`Error::NotFound`] when it is gone. All
@@ -468,11 +480,8 @@ pub trait ConfigStore: ConfigSource {
         expected: Revision,
     ) -> Result<Endpoint, Error>;
     /// Deletes an endpoint with its subscriptions; its keys lose their material.
-    async fn delete_endpoint(
-        &self,
-        endpoint: &Endpoint,
-        now: Timestamp,
-    ) -> Result<Revision, Error>;
+    async fn delete_endpoint(&self, endpoint: &Endpoint, now: Timestamp)
+    -> Result<Revision, Error>;
 
     /// Reads a key ring.
     async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error>;

@@ -141,6 +141,17 @@ pub enum Decision {
     Dead(FinishReason),
 }
 
+impl Decision {
+    /// The wait before the next attempt, when there is one.
+    #[must_use]
+    pub const fn delay(&self) -> Option<Duration> {
+        match self {
+            Self::Retry { delay, .. } => Some(*delay),
+            Self::Delivered | Self::Dead(_) => None,
+        }
+    }
+}
+
 impl RetryRule {
     /// Decides what follows an attempt that ended at `ended_at`. `random` is in `0.0 .. 1.0`.
     #[must_use]
@@ -154,7 +165,9 @@ impl RetryRule {
         let retry_after = match outcome {
             AttemptOutcome::Delivered { .. } => return Decision::Delivered,
             AttemptOutcome::Blocked => return Decision::Dead(FinishReason::EgressBlocked),
-            AttemptOutcome::Refused { status: 410, .. } => return Decision::Dead(FinishReason::Gone),
+            AttemptOutcome::Refused { status: 410, .. } => {
+                return Decision::Dead(FinishReason::Gone);
+            }
             AttemptOutcome::Refused { status, retry_after } => {
                 if !self.retries(*status) {
                     return Decision::Dead(FinishReason::FinalAnswer);
@@ -202,7 +215,11 @@ impl RetryRule {
             }
             Backoff::Delays(delays) => {
                 let index = usize::try_from(index).unwrap_or(usize::MAX);
-                delays.get(index).or_else(|| delays.last()).copied().unwrap_or(retry_limits::DELAY_MIN)
+                delays
+                    .get(index)
+                    .or_else(|| delays.last())
+                    .copied()
+                    .unwrap_or(retry_limits::DELAY_MIN)
             }
         }
     }

@@ -49,9 +49,7 @@ impl Account {
 }
 
 fn find(accounts: &str, name: &str) -> Option<Account> {
-    let line = accounts
-        .lines()
-        .find(|line| line.split(':').next() == Some(name))?;
+    let line = accounts.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut fields = line.split(':').skip(2);
     let uid = fields.next()?.parse().ok()?;
     let gid = fields.next()?.parse().ok()?;
@@ -68,10 +66,7 @@ mod tests {
 
     #[test]
     fn an_account_is_found_by_its_whole_name() {
-        assert_eq!(
-            find(ACCOUNTS, "postgres"),
-            Some(Account { uid: 101, gid: 104 })
-        );
+        assert_eq!(find(ACCOUNTS, "postgres"), Some(Account { uid: 101, gid: 104 }));
         assert_eq!(find(ACCOUNTS, "nobody"), None);
     }
 

@@ -25,12 +25,8 @@ impl PostgresBinaries {
     }
 
     fn in_directory(directory: &Path) -> Option<Self> {
-        let complete = ["initdb", "postgres"]
-            .iter()
-            .all(|name| directory.join(name).is_file());
-        complete.then(|| Self {
-            directory: directory.to_path_buf(),
-        })
+        let complete = ["initdb", "postgres"].iter().all(|name| directory.join(name).is_file());
+        complete.then(|| Self { directory: directory.to_path_buf() })
     }
 
     pub(crate) fn initdb(&self) -> PathBuf {
@@ -49,9 +45,7 @@ impl PostgresBinaries {
 }
 
 fn on_path() -> Vec<PathBuf> {
-    std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).collect())
-        .unwrap_or_default()
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
 fn named_by_pg_config() -> Option<PathBuf> {
@@ -73,10 +67,7 @@ fn debian_newest_first(root: &Path) -> Vec<PathBuf> {
         })
         .collect();
     versions.sort_by_key(|(major, _)| std::cmp::Reverse(*major));
-    versions
-        .into_iter()
-        .map(|(_, directory)| directory)
-        .collect()
+    versions.into_iter().map(|(_, directory)| directory).collect()
 }
 
 #[cfg(test)]
@@ -90,10 +81,8 @@ mod tests {
             std::fs::create_dir_all(root.path().join(version).join("bin")).unwrap();
         }
         let found = debian_newest_first(root.path());
-        let expected: Vec<_> = ["17", "15", "9"]
-            .iter()
-            .map(|v| root.path().join(v).join("bin"))
-            .collect();
+        let expected: Vec<_> =
+            ["17", "15", "9"].iter().map(|v| root.path().join(v).join("bin")).collect();
         assert_eq!(found, expected);
     }
 

@@ -78,27 +78,34 @@ impl Cluster {
     /// When the programs cannot be run or the server does not come up; the message carries the
     /// end of its log.
     pub fn start(binaries: &PostgresBinaries) -> anyhow::Result<Self> {
+        Self::start_with(binaries, &[])
+    }
+
+    /// The same with settings (`name=value`) that override the ones made for tests: a measurement
+    /// must run with `fsync=on`.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`], also when the server refuses a setting.
+    pub fn start_with(binaries: &PostgresBinaries, settings: &[&str]) -> anyhow::Result<Self> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Self::start_once(binaries) {
+            match Self::start_once(binaries, settings) {
                 Err(error) if tries < PORT_TRIES && is_port_taken(&error) => {}
                 result => return result,
             }
         }
     }
 
-    fn start_once(binaries: &PostgresBinaries) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new()
-            .prefix("turnbuckle-pg-")
-            .tempdir()?;
+    fn start_once(binaries: &PostgresBinaries, settings: &[&str]) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("turnbuckle-pg-").tempdir()?;
         let account = Account::needed_for(directory.path())?;
         if let Some(account) = account {
             account.give(directory.path())?;
         }
         create(binaries, account, directory.path())?;
         let port = free_port()?;
-        let mut warden = run(binaries, account, directory.path(), port)?;
+        let mut warden = run(binaries, account, directory.path(), port, settings)?;
         if let Err(error) = wait_until_ready(directory.path()) {
             let log = log_tail(&directory.path().join(LOG_FILE));
             stop(&mut warden);
@@ -142,13 +149,7 @@ fn create(
     let mut command = Command::new(binaries.initdb());
     command
         .current_dir(directory)
-        .args([
-            "--username=postgres",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-        ])
+        .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
         .arg("--pgdata")
         .arg(directory.join(DATA_DIRECTORY));
     if let Some(account) = account {
@@ -156,10 +157,7 @@ fn create(
     }
     let output = command.output().context("cannot run initdb")?;
     if !output.status.success() {
-        bail!(
-            "initdb failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(())
 }
@@ -169,6 +167,7 @@ fn run(
     account: Option<Account>,
     directory: &Path,
     port: u16,
+    settings: &[&str],
 ) -> anyhow::Result<Child> {
     let mut command = Command::new("sh");
     command
@@ -179,7 +178,8 @@ fn run(
         .arg("-D")
         .arg(directory.join(DATA_DIRECTORY))
         .args(["-p", &port.to_string()])
-        .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+        // Of two values for one setting the server takes the later.
+        .args(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -205,24 +205,15 @@ fn wait_until_ready(directory: &Path) -> anyhow::Result<()> {
         }
         pause(START_POLL);
     }
-    bail!(
-        "the server was not ready after {} s",
-        START_DEADLINE.as_secs()
-    )
+    bail!("the server was not ready after {} s", START_DEADLINE.as_secs())
 }
 
 fn is_ready(status_file: &Path) -> bool {
-    std::fs::read_to_string(status_file).is_ok_and(|text| {
-        text.lines()
-            .nth(7)
-            .is_some_and(|line| line.trim() == "ready")
-    })
+    std::fs::read_to_string(status_file)
+        .is_ok_and(|text| text.lines().nth(7).is_some_and(|line| line.trim() == "ready"))
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server tells its state only through a file"
-)]
+#[expect(clippy::disallowed_methods, reason = "the server tells its state only through a file")]
 fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }

@@ -56,14 +56,8 @@ impl AdminState {
     /// Without checks. When the token is cancelled, readiness ends at once and the server soon after.
     #[must_use]
     pub fn new(metrics: PrometheusHandle, shutdown: CancellationToken) -> Self {
-        let mut state = Self {
-            metrics,
-            checks: Vec::new(),
-            shutdown: shutdown.clone(),
-        };
-        state
-            .checks
-            .push(("running", Arc::new(move || ready(!shutdown.is_cancelled()))));
+        let mut state = Self { metrics, checks: Vec::new(), shutdown: shutdown.clone() };
+        state.checks.push(("running", Arc::new(move || ready(!shutdown.is_cancelled()))));
         state
     }
 
@@ -88,20 +82,13 @@ impl AdminState {
     }
 
     fn failing(&self) -> Vec<&'static str> {
-        let failed = self
-            .checks
-            .iter()
-            .filter(|(_, check)| check() == Readiness::NotReady);
+        let failed = self.checks.iter().filter(|(_, check)| check() == Readiness::NotReady);
         failed.map(|(name, _)| *name).collect()
     }
 }
 
 const fn ready(condition: bool) -> Readiness {
-    if condition {
-        Readiness::Ready
-    } else {
-        Readiness::NotReady
-    }
+    if condition { Readiness::Ready } else { Readiness::NotReady }
 }
 
 /// Answers until the state's token is cancelled.
@@ -125,17 +112,11 @@ pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
 /// The routes of the admin server.
 pub fn router(state: AdminState) -> Router {
     Router::new()
-        .route(
-            "/healthz",
-            get(|| async { Json(json!({"status": "alive"})) }),
-        )
+        .route("/healthz", get(|| async { Json(json!({"status": "alive"})) }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render_metrics))
         .fallback(|| async {
-            problem(
-                StatusCode::NOT_FOUND,
-                "there are /healthz, /readyz and /metrics",
-            )
+            problem(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics")
         })
         .method_not_allowed_fallback(|| async {
             problem(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here")
@@ -154,11 +135,7 @@ async fn readyz(State(state): State<AdminState>) -> Response {
 }
 
 async fn render_metrics(State(state): State<AdminState>) -> Response {
-    (
-        [(header::CONTENT_TYPE, PROMETHEUS_TEXT)],
-        state.metrics.render(),
-    )
-        .into_response()
+    ([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], state.metrics.render()).into_response()
 }
 
 fn problem(status: StatusCode, detail: &str) -> Response {

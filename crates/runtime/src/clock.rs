@@ -9,10 +9,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "this is the one place that reads the clock"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
         let now = std::time::SystemTime::now();
         match now.duration_since(UNIX_EPOCH) {
             Ok(since) => Timestamp::EPOCH + since,

@@ -125,19 +125,13 @@ impl Keyring {
             if ring.iter().any(|earlier| earlier.id == id) {
                 return Err(KeyringError::DuplicateId(id));
             }
-            ring.push(KeyEncryptionKey {
-                id,
-                cipher: Aes256Gcm::new((&*key).into()),
-            });
+            ring.push(KeyEncryptionKey { id, cipher: Aes256Gcm::new((&*key).into()) });
         }
         let primary = ring
             .iter()
             .position(|key| key.id == primary)
             .ok_or_else(|| KeyringError::UnknownPrimary(primary.chars().take(64).collect()))?;
-        Ok(Self {
-            keys: ring,
-            primary,
-        })
+        Ok(Self { keys: ring, primary })
     }
 
     fn key(&self, id: &str) -> Result<&KeyEncryptionKey, SealError> {
@@ -184,12 +178,8 @@ impl SecretSealer for Keyring {
         let wrapping = self.key(record.key_id)?;
         let wrap_data = associated_data(Purpose::DataKey, record.key_id, context);
         let secret_data = associated_data(Purpose::Secret, record.key_id, context);
-        let data_key = decrypt(
-            &wrapping.cipher,
-            record.wrap_nonce,
-            record.wrapped_key,
-            &wrap_data,
-        )?;
+        let data_key =
+            decrypt(&wrapping.cipher, record.wrap_nonce, record.wrapped_key, &wrap_data)?;
         let cipher = Aes256Gcm::new_from_slice(&data_key).map_err(|_| SealError::Corrupt)?;
         decrypt(&cipher, record.nonce, record.ciphertext, &secret_data)
     }
@@ -206,13 +196,7 @@ fn encrypt(
     bound: &[u8],
 ) -> Result<Vec<u8>, SealError> {
     cipher
-        .encrypt(
-            &Nonce::from(nonce),
-            Payload {
-                msg: plain,
-                aad: bound,
-            },
-        )
+        .encrypt(&Nonce::from(nonce), Payload { msg: plain, aad: bound })
         .map_err(|_| SealError::Corrupt)
 }
 
@@ -223,13 +207,7 @@ fn decrypt(
     bound: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>, SealError> {
     cipher
-        .decrypt(
-            &Nonce::from(nonce),
-            Payload {
-                msg: ciphertext,
-                aad: bound,
-            },
-        )
+        .decrypt(&Nonce::from(nonce), Payload { msg: ciphertext, aad: bound })
         .map(Zeroizing::new)
         .map_err(|_| SealError::Corrupt)
 }

@@ -31,10 +31,7 @@ pub fn page_size(requested: i32) -> Result<u16, Error> {
     match requested {
         0 => Ok(SIZE_DEFAULT),
         1.. => Ok(u16::try_from(requested).map_or(SIZE_MAX, |size| size.min(SIZE_MAX))),
-        _ => Err(Error::invalid(
-            "page_size",
-            "must not be negative; leave it out for the default",
-        )),
+        _ => Err(Error::invalid("page_size", "must not be negative; leave it out for the default")),
     }
 }
 
@@ -120,12 +117,7 @@ mod tests {
     #[test]
     fn a_token_of_another_scope_is_refused() {
         let token = PageToken::encode("shop ListEndpoints a", "bc");
-        for scope in [
-            "bank ListEndpoints a",
-            "shop ListEndpoints ab",
-            "shop ListEndpoints ",
-            "",
-        ] {
+        for scope in ["bank ListEndpoints a", "shop ListEndpoints ab", "shop ListEndpoints ", ""] {
             assert!(PageToken::decode(scope, &token).is_err(), "{scope}");
         }
     }
@@ -135,11 +127,7 @@ mod tests {
         let token = PageToken::encode("scope", "last");
         for position in 0..token.len() {
             let mut changed = token.clone().into_bytes();
-            changed[position] = if changed[position] == b'A' {
-                b'B'
-            } else {
-                b'A'
-            };
+            changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
             assert!(PageToken::decode("scope", &changed).is_err(), "{position}");
         }

@@ -62,11 +62,7 @@ fn io_error<'a>(
     action: &'static str,
     path: &'a Path,
 ) -> impl Fn(io::Error) -> SecretFileError + 'a {
-    move |cause| SecretFileError::Io {
-        action,
-        path: path.to_owned(),
-        cause,
-    }
+    move |cause| SecretFileError::Io { action, path: path.to_owned(), cause }
 }
 
 /// Reads a file that only its owner may read.
@@ -79,10 +75,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode & SHARED_BITS != 0 {
-        return Err(SecretFileError::Shared {
-            path: path.to_owned(),
-            mode,
-        });
+        return Err(SecretFileError::Shared { path: path.to_owned(), mode });
     }
     if metadata.len() > SIZE_MAX {
         return Err(SecretFileError::TooLarge(path.to_owned()));
@@ -90,9 +83,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
     // Full capacity first: a buffer that grows would leave copies of the secret behind.
     let capacity = usize::try_from(SIZE_MAX).unwrap_or(usize::MAX);
     let mut content = Zeroizing::new(Vec::with_capacity(capacity));
-    file.take(SIZE_MAX)
-        .read_to_end(&mut content)
-        .map_err(io_error("read", path))?;
+    file.take(SIZE_MAX).read_to_end(&mut content).map_err(io_error("read", path))?;
     Ok(content)
 }
 
@@ -110,9 +101,7 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<(), SecretFileError>
         _ => io_error("create", path)(cause),
     })?;
     drop(temporary);
-    File::open(directory)
-        .and_then(|opened| opened.sync_all())
-        .map_err(io_error("sync", directory))
+    File::open(directory).and_then(|opened| opened.sync_all()).map_err(io_error("sync", directory))
 }
 
 /// A file under a random name that is gone when dropped.
@@ -160,10 +149,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("keys");
         create(&path, b"content").unwrap();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(&path).unwrap().as_slice(), b"content");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -173,10 +159,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("keys");
         create(&path, b"first").unwrap();
-        assert!(matches!(
-            create(&path, b"second"),
-            Err(SecretFileError::Exists(_))
-        ));
+        assert!(matches!(create(&path, b"second"), Err(SecretFileError::Exists(_))));
         assert_eq!(read(&path).unwrap().as_slice(), b"first");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -198,16 +181,10 @@ mod tests {
     #[test]
     fn directories_and_large_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(matches!(
-            read(directory.path()),
-            Err(SecretFileError::NotAFile(_))
-        ));
+        assert!(matches!(read(directory.path()), Err(SecretFileError::NotAFile(_))));
         let path = directory.path().join("large");
         create(&path, &vec![b'x'; 64 * 1024 + 1]).unwrap();
         assert!(matches!(read(&path), Err(SecretFileError::TooLarge(_))));
-        assert!(matches!(
-            read(&directory.path().join("none")),
-            Err(SecretFileError::Io { .. })
-        ));
+        assert!(matches!(read(&directory.path().join("none")), Err(SecretFileError::Io { .. })));
     }
 }

@@ -144,9 +144,7 @@ impl Supervisor {
         let handle = tokio::spawn(async move { task.await.map_err(Into::into) });
         self.0.remember(name, handle.abort_handle());
         let shared = Arc::clone(&self.0);
-        self.0
-            .watchers
-            .spawn(async move { shared.ended(name, on_exit, Exit::of(handle.await)) });
+        self.0.watchers.spawn(async move { shared.ended(name, on_exit, Exit::of(handle.await)) });
     }
 
     /// Cancels the shutdown token at the first signal; a second one ends the process at once.
@@ -163,16 +161,9 @@ impl Supervisor {
         self.0.shutdown.cancelled().await;
         tracing::info!(grace_seconds = grace.as_secs_f64(), "stopping");
         let in_time = tokio::time::timeout(grace, self.0.drained()).await.is_ok();
-        let late = if in_time {
-            Vec::new()
-        } else {
-            self.0.cut_off()
-        };
+        let late = if in_time { Vec::new() } else { self.0.cut_off() };
         if !in_time {
-            tracing::warn!(
-                tasks = late.join(", "),
-                "these did not stop in time and were cut off"
-            );
+            tracing::warn!(tasks = late.join(", "), "these did not stop in time and were cut off");
         }
         match lock(&self.0.failure).take() {
             Some(failure) => Err(failure),
@@ -228,9 +219,7 @@ impl Shared {
     /// Aborts what still runs and says what that was.
     fn cut_off(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        for (name, handle) in lock(&self.running)
-            .iter()
-            .filter(|(_, handle)| !handle.is_finished())
+        for (name, handle) in lock(&self.running).iter().filter(|(_, handle)| !handle.is_finished())
         {
             handle.abort();
             names.push(*name);

@@ -53,25 +53,17 @@ static INSTALLED: Mutex<bool> = Mutex::new(false);
 pub fn init(format: LogFormat, filter: &str) -> Result<(), TelemetryError> {
     let filter =
         EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter(error.to_string()))?;
-    let mut installed = INSTALLED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
     // Standard output belongs to the answers of commands.
     let lines = fmt().with_env_filter(filter).with_writer(io::stderr);
     let outcome = match format {
-        LogFormat::Pretty => lines
-            .with_ansi(io::stderr().is_terminal())
-            .finish()
-            .try_init(),
-        LogFormat::Json => lines
-            .json()
-            .flatten_event(true)
-            .with_span_list(false)
-            .finish()
-            .try_init(),
+        LogFormat::Pretty => lines.with_ansi(io::stderr().is_terminal()).finish().try_init(),
+        LogFormat::Json => {
+            lines.json().flatten_event(true).with_span_list(false).finish().try_init()
+        }
     };
     outcome.map_err(|error| TelemetryError::Taken(error.to_string()))?;
     *installed = true;
@@ -86,22 +78,13 @@ mod tests {
     fn logging_can_be_started_again_and_again() {
         init(LogFormat::Json, "info").unwrap();
         init(LogFormat::Pretty, "debug").unwrap();
-        assert!(matches!(
-            init(LogFormat::Json, "a=b=c"),
-            Err(TelemetryError::Filter(_))
-        ));
+        assert!(matches!(init(LogFormat::Json, "a=b=c"), Err(TelemetryError::Filter(_))));
     }
 
     #[test]
     fn formats_are_read_by_name() {
         assert_eq!("pretty".parse::<LogFormat>().unwrap(), LogFormat::Pretty);
         assert_eq!("json".parse::<LogFormat>().unwrap(), LogFormat::Json);
-        assert!(
-            "xml"
-                .parse::<LogFormat>()
-                .unwrap_err()
-                .to_string()
-                .contains("use pretty or json")
-        );
+        assert!("xml".parse::<LogFormat>().unwrap_err().to_string().contains("use pretty or json"));
     }
 }

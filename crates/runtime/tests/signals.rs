@@ -32,28 +32,18 @@ fn wait_for(output: &mut BufReader<std::process::ChildStdout>, word: &str) {
     let mut line = String::new();
     while !line.contains(word) {
         line.clear();
-        assert_ne!(
-            output.read_line(&mut line).unwrap(),
-            0,
-            "the child ended before {word}"
-        );
+        assert_ne!(output.read_line(&mut line).unwrap(), 0, "the child ended before {word}");
     }
 }
 
 fn send(child: &Child, signal: &str) {
-    let status = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status()
-        .unwrap();
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 
 /// What the child does: one task that stops when asked, or never.
 fn act(behaviour: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stopped = runtime.block_on(async {
         let supervisor = Supervisor::new();
         supervisor.stop_on(Signals::listen().unwrap());

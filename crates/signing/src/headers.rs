@@ -55,9 +55,7 @@ impl HeaderNames {
         }
         let bytes = prefix.as_bytes();
         let well_formed = (1..=MAX_PREFIX_BYTES).contains(&bytes.len())
-            && bytes
-                .iter()
-                .all(|b| b.is_ascii_alphanumeric() || *b == b'-')
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
             && !prefix.starts_with('-')
             && !prefix.ends_with('-');
         if !well_formed {

@@ -70,10 +70,7 @@ pub struct SigningKey {
 
 #[derive(Clone)]
 enum Material {
-    Hmac {
-        secret: Zeroizing<Vec<u8>>,
-        prepared: MacKey,
-    },
+    Hmac { secret: Zeroizing<Vec<u8>>, prepared: MacKey },
     // Boxed: it is rarer and larger, and a boxed secret is not copied when the key moves.
     Ed25519(Box<ed25519_dalek::SigningKey>),
 }
@@ -98,9 +95,7 @@ impl SigningKey {
     #[must_use]
     pub fn ed25519(seed: &[u8; ED25519_HALF_BYTES]) -> Self {
         let key = Box::new(ed25519_dalek::SigningKey::from_bytes(seed));
-        Self {
-            material: Material::Ed25519(key),
-        }
+        Self { material: Material::Ed25519(key) }
     }
 
     /// A key from its text: `whsec_…` (prefix optional), `v1,whsec_…` or `whsk_…`.
@@ -234,13 +229,9 @@ impl SigningKey {
 pub(crate) fn check_hmac_length(secret: &[u8]) -> Result<(), KeyError> {
     match secret.len() {
         0 => Err(KeyError::Empty),
-        1..MIN_HMAC_KEY_BYTES => Err(KeyError::TooShort {
-            min: MIN_HMAC_KEY_BYTES,
-        }),
+        1..MIN_HMAC_KEY_BYTES => Err(KeyError::TooShort { min: MIN_HMAC_KEY_BYTES }),
         MIN_HMAC_KEY_BYTES..=MAX_HMAC_KEY_BYTES => Ok(()),
-        _ => Err(KeyError::TooLong {
-            max: MAX_HMAC_KEY_BYTES,
-        }),
+        _ => Err(KeyError::TooLong { max: MAX_HMAC_KEY_BYTES }),
     }
 }
 

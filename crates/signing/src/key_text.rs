@@ -42,12 +42,8 @@ impl<'a> KeyText<'a> {
         // Copied secrets often bring a line end along.
         let text = text.trim_ascii();
         // Some dashboards show the signature tag in front of the key.
-        let untagged = text
-            .strip_prefix("v1,")
-            .filter(|rest| rest.starts_with(HMAC_PREFIX));
-        let text = untagged
-            .or_else(|| text.strip_prefix("v1a,"))
-            .unwrap_or(text);
+        let untagged = text.strip_prefix("v1,").filter(|rest| rest.starts_with(HMAC_PREFIX));
+        let text = untagged.or_else(|| text.strip_prefix("v1a,")).unwrap_or(text);
         if let Some(encoded) = text.strip_prefix(PRIVATE_PREFIX) {
             Self::Private(encoded)
         } else if let Some(encoded) = text.strip_prefix(PUBLIC_PREFIX) {
@@ -64,15 +60,12 @@ pub(crate) fn decode(encoded: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         return Err(KeyError::Empty);
     }
     if encoded.len() > MAX_ENCODED_CHARS {
-        return Err(KeyError::TooLong {
-            max: MAX_HMAC_KEY_BYTES,
-        });
+        return Err(KeyError::TooLong { max: MAX_HMAC_KEY_BYTES });
     }
     let mut buffer = Zeroizing::new([0_u8; MAX_DECODED_BYTES]);
     // The decoder's own error quotes a byte of the secret, so it is dropped.
-    let length = LENIENT
-        .decode_slice(encoded, buffer.as_mut_slice())
-        .map_err(|_| KeyError::NotBase64)?;
+    let length =
+        LENIENT.decode_slice(encoded, buffer.as_mut_slice()).map_err(|_| KeyError::NotBase64)?;
     Ok(Zeroizing::new(buffer[..length].to_vec()))
 }
 

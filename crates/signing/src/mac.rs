@@ -50,11 +50,7 @@ mod tests {
             let mut reference = Hmac::<Sha256>::new_from_slice(&secret).unwrap();
             reference.update(b"one two");
             let expected: [u8; MAC_BYTES] = reference.finalize().into_bytes().into();
-            assert_eq!(
-                MacKey::new(&secret).mac(&[b"one", b" ", b"two"]),
-                expected,
-                "{length}"
-            );
+            assert_eq!(MacKey::new(&secret).mac(&[b"one", b" ", b"two"]), expected, "{length}");
         }
     }
 }

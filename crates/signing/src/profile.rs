@@ -20,11 +20,7 @@ pub enum Profile {
 
 impl Profile {
     /// Every profile, for listings and exhaustive tests.
-    pub const ALL: [Self; 3] = [
-        Self::StandardWebhooks,
-        Self::TimestampedHex,
-        Self::HubSha256,
-    ];
+    pub const ALL: [Self; 3] = [Self::StandardWebhooks, Self::TimestampedHex, Self::HubSha256];
 
     /// The name used in configuration, APIs and metrics.
     #[must_use]
@@ -89,13 +85,10 @@ impl FromStr for Profile {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == text)
-            .ok_or(UnknownName {
-                what: "signature profile",
-                known: "standard-webhooks, timestamped-hex, hub-sha256",
-            })
+        Self::ALL.into_iter().find(|profile| profile.as_str() == text).ok_or(UnknownName {
+            what: "signature profile",
+            known: "standard-webhooks, timestamped-hex, hub-sha256",
+        })
     }
 }
 
@@ -106,10 +99,7 @@ impl FromStr for KeyAlgorithm {
         Self::ALL
             .into_iter()
             .find(|algorithm| algorithm.as_str() == text)
-            .ok_or(UnknownName {
-                what: "key algorithm",
-                known: "hmac-sha256, ed25519",
-            })
+            .ok_or(UnknownName { what: "key algorithm", known: "hmac-sha256, ed25519" })
     }
 }
 

@@ -43,9 +43,7 @@ impl SignerOptions {
     /// # Errors
     /// When the prefix cannot be part of a header name.
     pub fn with_prefix(prefix: &str) -> Result<Self, PrefixError> {
-        Ok(Self {
-            names: HeaderNames::with_prefix(prefix)?,
-        })
+        Ok(Self { names: HeaderNames::with_prefix(prefix)? })
     }
 }
 
@@ -102,16 +100,9 @@ pub fn sign<K: Borrow<SigningKey>>(
 ) -> Result<Vec<SignedHeader>, SignError> {
     let mut headers = Vec::with_capacity(3);
     let mut scratch = SignScratch::default();
-    sign_each(
-        profile,
-        keys,
-        message,
-        options,
-        &mut scratch,
-        |name, value| {
-            headers.push((name.clone(), value.to_owned()));
-        },
-    )?;
+    sign_each(profile, keys, message, options, &mut scratch, |name, value| {
+        headers.push((name.clone(), value.to_owned()));
+    })?;
     Ok(headers)
 }
 
@@ -189,9 +180,7 @@ fn check_keys<K: Borrow<SigningKey>>(profile: Profile, keys: &[K]) -> Result<(),
 /// be moved without changing the signed bytes.
 pub(crate) fn is_valid_id(id: &[u8]) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len())
-        && id
-            .iter()
-            .all(|byte| byte.is_ascii_graphic() && *byte != b'.')
+        && id.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'.')
 }
 
 fn write_timestamp(buffer: &mut String, timestamp: i64) -> Result<&str, SignError> {

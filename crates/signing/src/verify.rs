@@ -55,10 +55,8 @@ impl VerifyOptions {
     /// # Errors
     /// When a prefix cannot be part of a header name.
     pub fn with_prefixes(mut self, prefixes: &[&str]) -> Result<Self, PrefixError> {
-        let names: Result<Vec<_>, _> = prefixes
-            .iter()
-            .map(|prefix| HeaderNames::with_prefix(prefix))
-            .collect();
+        let names: Result<Vec<_>, _> =
+            prefixes.iter().map(|prefix| HeaderNames::with_prefix(prefix)).collect();
         self.prefixes = Cow::Owned(names?);
         Ok(self)
     }
@@ -224,10 +222,7 @@ fn check_keys<K: Borrow<VerifyingKey>>(profile: Profile, keys: &[K]) -> Result<(
         1..=MAX_VERIFYING_KEYS => {}
         _ => return Err(VerifyError::TooManyKeys),
     }
-    if keys
-        .iter()
-        .any(|key| profile.supports(key.borrow().algorithm()))
-    {
+    if keys.iter().any(|key| profile.supports(key.borrow().algorithm())) {
         Ok(())
     } else {
         Err(VerifyError::NoUsableKey(profile))

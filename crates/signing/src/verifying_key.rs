@@ -72,9 +72,7 @@ impl VerifyingKey {
         match secret.len() {
             0 => Err(KeyError::Empty),
             1..=MAX_FOREIGN_KEY_BYTES => Ok(Self::from_mac_key(MacKey::new(secret))),
-            _ => Err(KeyError::TooLong {
-                max: MAX_FOREIGN_KEY_BYTES,
-            }),
+            _ => Err(KeyError::TooLong { max: MAX_FOREIGN_KEY_BYTES }),
         }
     }
 
@@ -106,16 +104,12 @@ impl VerifyingKey {
     }
 
     pub(crate) fn from_mac_key(key: MacKey) -> Self {
-        Self {
-            material: Material::Hmac(key),
-        }
+        Self { material: Material::Hmac(key) }
     }
 
     /// A public key derived from a seed here, which therefore needs no check.
     pub(crate) fn from_own_public_key(key: ed25519_dalek::VerifyingKey) -> Self {
-        Self {
-            material: Material::Ed25519(key),
-        }
+        Self { material: Material::Ed25519(key) }
     }
 
     /// Whether any of the signatures is this key's over the concatenated parts.
@@ -164,11 +158,6 @@ impl VerifyingKey {
 
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "VerifyingKey({} {})",
-            self.algorithm(),
-            self.fingerprint()
-        )
+        write!(f, "VerifyingKey({} {})", self.algorithm(), self.fingerprint())
     }
 }

@@ -16,11 +16,9 @@ fn fingerprint(text: &str) -> String {
 #[test]
 fn every_spelling_of_a_secret_is_the_same_key() {
     let expected = fingerprint(SECRET);
-    for text in [
-        format!("whsec_{SECRET}"),
-        format!("v1,whsec_{SECRET}"),
-        format!("  whsec_{SECRET}\n"),
-    ] {
+    for text in
+        [format!("whsec_{SECRET}"), format!("v1,whsec_{SECRET}"), format!("  whsec_{SECRET}\n")]
+    {
         assert_eq!(fingerprint(&text), expected, "{text:?}");
         assert_eq!(VerifyingKey::parse(&text).unwrap().fingerprint(), expected);
     }
@@ -29,10 +27,7 @@ fn every_spelling_of_a_secret_is_the_same_key() {
 #[test]
 fn padding_and_trailing_bits_of_a_secret_are_not_judged() {
     let canonical = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwBg==";
-    for text in [
-        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwBg",
-        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwBr",
-    ] {
+    for text in ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwBg", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwBr"] {
         let key = SigningKey::parse(text).unwrap();
         assert_eq!(key.secret_text().expose(), canonical);
         assert_eq!(key.to_bytes().len(), 25);
@@ -43,20 +38,11 @@ fn padding_and_trailing_bits_of_a_secret_are_not_judged() {
 fn lengths_at_the_bounds_pass_and_beyond_them_fail() {
     let long = [0xA5; 600];
     assert_eq!(SigningKey::hmac(&[]).unwrap_err(), KeyError::Empty);
-    assert_eq!(
-        SigningKey::hmac(&long[..23]).unwrap_err(),
-        KeyError::TooShort { min: 24 }
-    );
+    assert_eq!(SigningKey::hmac(&long[..23]).unwrap_err(), KeyError::TooShort { min: 24 });
     assert!(SigningKey::hmac(&long[..24]).is_ok());
     assert!(SigningKey::hmac(&long[..75]).is_ok());
-    assert_eq!(
-        SigningKey::hmac(&long[..76]).unwrap_err(),
-        KeyError::TooLong { max: 75 }
-    );
-    assert_eq!(
-        VerifyingKey::foreign_hmac(&[]).unwrap_err(),
-        KeyError::Empty
-    );
+    assert_eq!(SigningKey::hmac(&long[..76]).unwrap_err(), KeyError::TooLong { max: 75 });
+    assert_eq!(VerifyingKey::foreign_hmac(&[]).unwrap_err(), KeyError::Empty);
     assert!(VerifyingKey::foreign_hmac(&long[..1]).is_ok());
     assert!(VerifyingKey::foreign_hmac(&long[..512]).is_ok());
     assert_eq!(
@@ -75,11 +61,7 @@ fn the_longest_key_survives_its_text() {
 #[test]
 fn empty_texts_and_bare_prefixes_are_refused() {
     for text in ["", " ", "whsec_", "v1,whsec_", "whsk_"] {
-        assert_eq!(
-            SigningKey::parse(text).unwrap_err(),
-            KeyError::Empty,
-            "{text:?}"
-        );
+        assert_eq!(SigningKey::parse(text).unwrap_err(), KeyError::Empty, "{text:?}");
     }
     assert_eq!(VerifyingKey::parse("whpk_").unwrap_err(), KeyError::Empty);
     assert_eq!(VerifyingKey::parse("").unwrap_err(), KeyError::Empty);
@@ -87,19 +69,13 @@ fn empty_texts_and_bare_prefixes_are_refused() {
 
 #[test]
 fn texts_that_do_not_decode_are_refused_without_quoting_them() {
-    for text in [
-        "whsec_not*base64*at*all*not*base64",
-        "v1,MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-    ] {
+    for text in ["whsec_not*base64*at*all*not*base64", "v1,MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
         let error = SigningKey::parse(text).unwrap_err();
         assert_eq!(error, KeyError::NotBase64, "{text:?}");
         assert!(!error.to_string().contains('*'));
     }
     let long = format!("whsec_{}", "A".repeat(10_000));
-    assert_eq!(
-        SigningKey::parse(&long).unwrap_err(),
-        KeyError::TooLong { max: 75 }
-    );
+    assert_eq!(SigningKey::parse(&long).unwrap_err(), KeyError::TooLong { max: 75 });
 }
 
 #[test]
@@ -121,14 +97,8 @@ fn a_private_key_is_a_seed_or_a_matching_pair() {
 
 #[test]
 fn keys_of_the_wrong_side_are_refused() {
-    assert_eq!(
-        SigningKey::parse(PUBLIC).unwrap_err(),
-        KeyError::PublicKeyGiven
-    );
-    assert_eq!(
-        VerifyingKey::parse(PRIVATE).unwrap_err(),
-        KeyError::PrivateKeyGiven
-    );
+    assert_eq!(SigningKey::parse(PUBLIC).unwrap_err(), KeyError::PublicKeyGiven);
+    assert_eq!(VerifyingKey::parse(PRIVATE).unwrap_err(), KeyError::PrivateKeyGiven);
 }
 
 #[test]
@@ -147,10 +117,7 @@ fn public_keys_that_accept_forgeries_are_refused() {
 
 #[test]
 fn stored_bytes_give_the_same_key_back() {
-    for key in [
-        SigningKey::generate_hmac(&[3; 32]),
-        SigningKey::ed25519(&[3; 32]),
-    ] {
+    for key in [SigningKey::generate_hmac(&[3; 32]), SigningKey::ed25519(&[3; 32])] {
         let again = SigningKey::from_bytes(key.algorithm(), &key.to_bytes()).unwrap();
         assert_eq!(again.fingerprint(), key.fingerprint());
         assert_eq!(again.secret_text().expose(), key.secret_text().expose());
@@ -167,18 +134,11 @@ fn fingerprints_are_short_stable_and_shared_by_both_halves() {
     for key in [&hmac, &ed25519] {
         let fingerprint = key.fingerprint();
         assert_eq!(fingerprint.len(), 16);
-        assert!(
-            fingerprint
-                .bytes()
-                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        );
+        assert!(fingerprint.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)));
         assert_eq!(key.verifying().fingerprint(), fingerprint);
     }
     assert_ne!(hmac.fingerprint(), ed25519.fingerprint());
-    assert_ne!(
-        hmac.fingerprint(),
-        SigningKey::generate_hmac(&[4; 32]).fingerprint()
-    );
+    assert_ne!(hmac.fingerprint(), SigningKey::generate_hmac(&[4; 32]).fingerprint());
 }
 
 #[test]
@@ -187,10 +147,7 @@ fn debug_shows_the_fingerprint_and_nothing_of_the_key() {
         let key = SigningKey::parse(text).unwrap();
         let expected = format!("SigningKey({} {})", key.algorithm(), key.fingerprint());
         assert_eq!(format!("{key:?}"), expected);
-        assert_eq!(
-            format!("{:?}", key.verifying()),
-            format!("Verifying{}", &expected[7..])
-        );
+        assert_eq!(format!("{:?}", key.verifying()), format!("Verifying{}", &expected[7..]));
         assert_eq!(format!("{:?}", key.secret_text()), "SecretText(redacted)");
     }
 }
@@ -200,10 +157,7 @@ fn only_ed25519_keys_have_a_public_text() {
     assert_eq!(SigningKey::parse(SECRET).unwrap().public_text(), None);
     let public = SigningKey::parse(PRIVATE).unwrap().public_text().unwrap();
     assert_eq!(public, PUBLIC);
-    assert_eq!(
-        VerifyingKey::parse(&public).unwrap().public_text().unwrap(),
-        PUBLIC
-    );
+    assert_eq!(VerifyingKey::parse(&public).unwrap().public_text().unwrap(), PUBLIC);
 }
 
 #[test]

@@ -18,11 +18,7 @@ struct Request {
 
 impl Request {
     fn signed(profile: Profile, keys: &[&SigningKey], id: &str, now: i64, body: &[u8]) -> Self {
-        let message = Message {
-            id,
-            timestamp: now,
-            body,
-        };
+        let message = Message { id, timestamp: now, body };
         let headers = sign(profile, keys, &message, &SignerOptions::default()).unwrap();
         let mut headers: Vec<_> = headers
             .into_iter()
@@ -30,12 +26,7 @@ impl Request {
             .collect();
         // Two headers with the same good signature would hide a spoilt one.
         headers.retain(|(name, _)| name != "x-hub-signature");
-        Self {
-            profile,
-            headers,
-            body: body.to_vec(),
-            now,
-        }
+        Self { profile, headers, body: body.to_vec(), now }
     }
 
     fn passes(&self, key: &VerifyingKey) -> bool {
@@ -55,10 +46,7 @@ impl Request {
     /// Every bit for MACs. Ed25519 takes milliseconds in debug builds, so there a stride that
     /// shares no factor with 8 stands for all; over the cases every bit gets its turn.
     fn bit_stride(&self) -> usize {
-        let ed25519 = self
-            .headers
-            .iter()
-            .any(|(_, value)| value.starts_with(b"v1a,"));
+        let ed25519 = self.headers.iter().any(|(_, value)| value.starts_with(b"v1a,"));
         if ed25519 { 19 } else { 1 }
     }
 
@@ -72,11 +60,7 @@ impl Request {
 }
 
 fn key(ed25519: bool, fill: u8) -> SigningKey {
-    if ed25519 {
-        SigningKey::ed25519(&[fill; 32])
-    } else {
-        SigningKey::generate_hmac(&[fill; 32])
-    }
+    if ed25519 { SigningKey::ed25519(&[fill; 32]) } else { SigningKey::generate_hmac(&[fill; 32]) }
 }
 
 prop_compose! {
@@ -102,20 +86,13 @@ prop_compose! {
 fn same_meaning(request: &Request, original: &Request) -> bool {
     request.profile != Profile::StandardWebhooks
         && request.body == original.body
-        && request
-            .headers
-            .iter()
-            .zip(&original.headers)
-            .all(|(changed, original)| {
-                let (changed, original) = (&changed.1, &original.1);
-                let digits = original
-                    .iter()
-                    .position(|b| *b == b'=')
-                    .unwrap_or(original.len());
-                changed.len() == original.len()
-                    && changed[..digits] == original[..digits]
-                    && changed.eq_ignore_ascii_case(original)
-            })
+        && request.headers.iter().zip(&original.headers).all(|(changed, original)| {
+            let (changed, original) = (&changed.1, &original.1);
+            let digits = original.iter().position(|b| *b == b'=').unwrap_or(original.len());
+            changed.len() == original.len()
+                && changed[..digits] == original[..digits]
+                && changed.eq_ignore_ascii_case(original)
+        })
 }
 
 proptest! {

@@ -9,11 +9,7 @@ use turnbuckle_signing::{
     SignerOptions, SigningKey, VerifyOptions, sign, sign_each, verify,
 };
 
-const MESSAGE: Message<'static> = Message {
-    id: "msg_1",
-    timestamp: 1_700_000_000,
-    body: b"{}",
-};
+const MESSAGE: Message<'static> = Message { id: "msg_1", timestamp: 1_700_000_000, body: b"{}" };
 
 fn hmac(fill: u8) -> SigningKey {
     SigningKey::generate_hmac(&[fill; 32])
@@ -28,12 +24,7 @@ fn sign_plain(
 }
 
 fn value(headers: &[SignedHeader], name: &str) -> String {
-    headers
-        .iter()
-        .find(|(candidate, _)| candidate == name)
-        .unwrap()
-        .1
-        .clone()
+    headers.iter().find(|(candidate, _)| candidate == name).unwrap().1.clone()
 }
 
 #[test]
@@ -76,10 +67,7 @@ fn no_key_and_too_many_keys_are_refused() {
     for profile in Profile::ALL {
         assert_eq!(sign_plain(profile, &[], &MESSAGE), Err(SignError::NoKeys));
         let three = [hmac(1), hmac(2), hmac(3)];
-        assert_eq!(
-            sign_plain(profile, &three, &MESSAGE),
-            Err(SignError::TooManyKeys)
-        );
+        assert_eq!(sign_plain(profile, &three, &MESSAGE), Err(SignError::TooManyKeys));
     }
 }
 
@@ -104,28 +92,19 @@ fn ids_that_could_move_a_border_or_break_a_header_are_refused() {
         assert_eq!(result, Err(SignError::BadId), "{id:?}");
     }
     let longest = "x".repeat(256);
-    let message = Message {
-        id: &longest,
-        ..MESSAGE
-    };
+    let message = Message { id: &longest, ..MESSAGE };
     assert!(sign_plain(Profile::StandardWebhooks, &[hmac(1)], &message).is_ok());
 }
 
 #[test]
 fn negative_times_are_refused_where_the_time_is_signed() {
-    let message = Message {
-        timestamp: -1,
-        ..MESSAGE
-    };
+    let message = Message { timestamp: -1, ..MESSAGE };
     for profile in Profile::ALL {
         let refused =
             sign_plain(profile, &[hmac(1)], &message) == Err(SignError::NegativeTimestamp);
         assert_eq!(refused, profile.signs_timestamp(), "{profile}");
     }
-    let epoch = Message {
-        timestamp: 0,
-        ..MESSAGE
-    };
+    let epoch = Message { timestamp: 0, ..MESSAGE };
     assert!(sign_plain(Profile::StandardWebhooks, &[hmac(1)], &epoch).is_ok());
 }
 
@@ -134,10 +113,7 @@ fn a_moved_endpoint_keeps_its_header_names() {
     let options = SignerOptions::with_prefix("Acme-Hook").unwrap();
     let headers = sign(Profile::StandardWebhooks, &[hmac(1)], &MESSAGE, &options).unwrap();
     let names: Vec<_> = headers.iter().map(|(name, _)| name.as_ref()).collect();
-    assert_eq!(
-        names,
-        ["acme-hook-id", "acme-hook-timestamp", "acme-hook-signature"]
-    );
+    assert_eq!(names, ["acme-hook-id", "acme-hook-timestamp", "acme-hook-signature"]);
     assert_eq!(HeaderNames::with_prefix("SVIX"), Ok(HeaderNames::SVIX));
 
     let key = [hmac(1).verifying()];
@@ -152,11 +128,7 @@ fn a_moved_endpoint_keeps_its_header_names() {
 fn prefixes_that_cannot_be_header_names_are_refused() {
     let too_long = "x".repeat(65);
     for prefix in ["", "-", "a-", "-a", "a b", "a:b", "a\r\nb", "ä", &too_long] {
-        assert_eq!(
-            HeaderNames::with_prefix(prefix),
-            Err(PrefixError),
-            "{prefix:?}"
-        );
+        assert_eq!(HeaderNames::with_prefix(prefix), Err(PrefixError), "{prefix:?}");
     }
 }
 
@@ -164,28 +136,14 @@ fn prefixes_that_cannot_be_header_names_are_refused() {
 fn a_reused_scratch_gives_the_same_headers() {
     let mut scratch = SignScratch::default();
     let keys = [Arc::new(hmac(1)), Arc::new(hmac(2))];
-    for profile in [
-        Profile::StandardWebhooks,
-        Profile::HubSha256,
-        Profile::TimestampedHex,
-    ] {
+    for profile in [Profile::StandardWebhooks, Profile::HubSha256, Profile::TimestampedHex] {
         for timestamp in [1_700_000_000, 5] {
-            let message = Message {
-                timestamp,
-                ..MESSAGE
-            };
+            let message = Message { timestamp, ..MESSAGE };
             let options = SignerOptions::default();
             let mut emitted = Vec::new();
-            sign_each(
-                profile,
-                &keys,
-                &message,
-                &options,
-                &mut scratch,
-                |name, value| {
-                    emitted.push((name.clone(), value.to_owned()));
-                },
-            )
+            sign_each(profile, &keys, &message, &options, &mut scratch, |name, value| {
+                emitted.push((name.clone(), value.to_owned()));
+            })
             .unwrap();
             assert_eq!(emitted, sign(profile, &keys, &message, &options).unwrap());
         }
@@ -198,8 +156,7 @@ fn every_value_can_stand_in_a_header() {
     for profile in Profile::ALL {
         for (name, value) in sign_plain(profile, &keys, &MESSAGE).unwrap() {
             assert!(
-                name.bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+                name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             );
             assert!(value.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
         }

@@ -84,18 +84,10 @@ fn assert_verifies(vector: &Vector, key: &VerifyingKey) {
 
 fn assert_signs(vector: &Vector) {
     let key = SigningKey::parse(vector.secret).unwrap();
-    let message = Message {
-        id: vector.id,
-        timestamp: vector.timestamp,
-        body: vector.body.as_bytes(),
-    };
-    let headers = sign(
-        Profile::StandardWebhooks,
-        &[&key],
-        &message,
-        &SignerOptions::default(),
-    )
-    .unwrap();
+    let message =
+        Message { id: vector.id, timestamp: vector.timestamp, body: vector.body.as_bytes() };
+    let headers =
+        sign(Profile::StandardWebhooks, &[&key], &message, &SignerOptions::default()).unwrap();
     assert_eq!(
         headers,
         [
@@ -127,10 +119,7 @@ fn the_ed25519_vector_holds_both_ways_and_with_the_published_public_key() {
 #[test]
 fn a_published_key_below_our_minimum_verifies_only_as_a_foreign_one() {
     let too_short = KeyError::TooShort { min: 24 };
-    assert_eq!(
-        VerifyingKey::parse(SHORT_KEY.secret).unwrap_err(),
-        too_short
-    );
+    assert_eq!(VerifyingKey::parse(SHORT_KEY.secret).unwrap_err(), too_short);
     assert_eq!(SigningKey::parse(SHORT_KEY.secret).unwrap_err(), too_short);
     let encoded = SHORT_KEY.secret.trim_start_matches("whsec_");
     let secret = data_encoding::BASE64.decode(encoded.as_bytes()).unwrap();
@@ -143,30 +132,17 @@ fn assert_hub(secret: &[u8], body: &str, mac: &str) {
     for name in ["X-Hub-Signature-256", "X-Hub-Signature"] {
         let headers = [(name, value.as_str())];
         let options = VerifyOptions::at(0);
-        let verified = verify(
-            Profile::HubSha256,
-            &[&key],
-            &headers,
-            body.as_bytes(),
-            &options,
-        )
-        .unwrap();
+        let verified =
+            verify(Profile::HubSha256, &[&key], &headers, body.as_bytes(), &options).unwrap();
         assert_eq!((verified.id, verified.timestamp), (None, None));
     }
     if let Ok(key) = SigningKey::hmac(secret) {
-        let message = Message {
-            id: "",
-            timestamp: 0,
-            body: body.as_bytes(),
-        };
+        let message = Message { id: "", timestamp: 0, body: body.as_bytes() };
         let options = SignerOptions::default();
         let headers = sign(Profile::HubSha256, &[&key], &message, &options).unwrap();
         assert_eq!(
             headers,
-            [
-                ("x-hub-signature".into(), value.clone()),
-                ("x-hub-signature-256".into(), value),
-            ]
+            [("x-hub-signature".into(), value.clone()), ("x-hub-signature-256".into(), value),]
         );
     }
 }
@@ -201,32 +177,18 @@ fn the_timestamped_hex_bytes_are_time_dot_body() {
     let hex = sign(
         Profile::TimestampedHex,
         &[&key],
-        &Message {
-            id: "ignored.here",
-            timestamp: 1_614_265_330,
-            body: b"Hello",
-        },
+        &Message { id: "ignored.here", timestamp: 1_614_265_330, body: b"Hello" },
         &options,
     )
     .unwrap();
     let hub = sign(
         Profile::HubSha256,
         &[&key],
-        &Message {
-            id: "",
-            timestamp: 0,
-            body: b"1614265330.Hello",
-        },
+        &Message { id: "", timestamp: 0, body: b"1614265330.Hello" },
         &options,
     )
     .unwrap();
-    assert_eq!(
-        hex[0],
-        ("x-webhook-timestamp".into(), "1614265330".to_owned())
-    );
+    assert_eq!(hex[0], ("x-webhook-timestamp".into(), "1614265330".to_owned()));
     assert_eq!(hex[1].0, "x-webhook-signature");
-    assert_eq!(
-        hex[1].1.strip_prefix("v1="),
-        hub[0].1.strip_prefix("sha256=")
-    );
+    assert_eq!(hex[1].1.strip_prefix("v1="), hub[0].1.strip_prefix("sha256="));
 }

@@ -26,9 +26,7 @@ mod sqlstate {
     const IO: &str = "58030";
 
     pub(super) fn passes(code: &str) -> bool {
-        [CONNECTION, ROLLED_BACK, RESOURCES, OPERATOR]
-            .iter()
-            .any(|class| code.starts_with(class))
+        [CONNECTION, ROLLED_BACK, RESOURCES, OPERATOR].iter().any(|class| code.starts_with(class))
             || [LOCK_NOT_AVAILABLE, IDLE_IN_TRANSACTION, READ_ONLY, IO].contains(&code)
     }
 }
@@ -45,8 +43,7 @@ mod sqlite {
     const FULL: i32 = 13;
 
     pub(super) fn passes(code: &str) -> bool {
-        code.parse::<i32>()
-            .is_ok_and(|code| matches!(code & PRIMARY, BUSY | LOCKED | FULL))
+        code.parse::<i32>().is_ok_and(|code| matches!(code & PRIMARY, BUSY | LOCKED | FULL))
     }
 }
 
@@ -74,10 +71,7 @@ pub(crate) fn sqlx_error(error: sqlx::Error) -> StoreError {
 pub(crate) fn store_error(error: DbErr) -> StoreError {
     let (passes, failure) = match driver_error(&error) {
         Some(inner) => (passes(inner), failure(inner)),
-        None => (
-            matches!(error, DbErr::ConnectionAcquire(_) | DbErr::Conn(_)),
-            None,
-        ),
+        None => (matches!(error, DbErr::ConnectionAcquire(_) | DbErr::Conn(_)), None),
     };
     sort(passes, failure.unwrap_or_else(|| error.into()))
 }
@@ -92,11 +86,7 @@ pub(crate) fn is_unique_violation(error: &DbErr) -> bool {
 }
 
 fn sort(passes: bool, cause: Cause) -> StoreError {
-    if passes {
-        StoreError::Unavailable(cause)
-    } else {
-        StoreError::Internal(cause)
-    }
+    if passes { StoreError::Unavailable(cause) } else { StoreError::Internal(cause) }
 }
 
 fn driver_error(error: &DbErr) -> Option<&sqlx::Error> {
@@ -121,11 +111,7 @@ fn passes(error: &sqlx::Error) -> bool {
 }
 
 fn code_passes(code: &str) -> bool {
-    if code.len() == SQLSTATE_LENGTH {
-        sqlstate::passes(code)
-    } else {
-        sqlite::passes(code)
-    }
+    if code.len() == SQLSTATE_LENGTH { sqlstate::passes(code) } else { sqlite::passes(code) }
 }
 
 fn failure(error: &sqlx::Error) -> Option<Cause> {
@@ -146,18 +132,14 @@ mod tests {
 
     #[test]
     fn codes_that_pass_by_themselves_are_told_from_bugs() {
-        for code in [
-            "08006", "40001", "40P01", "53300", "57P01", "57014", "55P03", "25006",
-        ] {
+        for code in ["08006", "40001", "40P01", "53300", "57P01", "57014", "55P03", "25006"] {
             assert!(code_passes(code), "{code}");
         }
         // Busy, busy with a stale snapshot, locked, full.
         for code in ["5", "517", "262", "13"] {
             assert!(code_passes(code), "{code}");
         }
-        for code in [
-            "23505", "23514", "42P01", "22P02", "2067", "1555", "275", "",
-        ] {
+        for code in ["23505", "23514", "42P01", "22P02", "2067", "1555", "275", ""] {
             assert!(!code_passes(code), "{code}");
         }
     }
@@ -166,10 +148,7 @@ mod tests {
     fn a_lost_connection_is_unavailable_and_a_wrong_column_is_a_bug() {
         let lost = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert!(matches!(sqlx_error(lost), StoreError::Unavailable(_)));
-        assert!(matches!(
-            sqlx_error(sqlx::Error::PoolTimedOut),
-            StoreError::Unavailable(_)
-        ));
+        assert!(matches!(sqlx_error(sqlx::Error::PoolTimedOut), StoreError::Unavailable(_)));
         let wrong = sqlx::Error::ColumnNotFound("url".into());
         assert!(matches!(sqlx_error(wrong), StoreError::Internal(_)));
         let wrong = DbErr::Type("not a number".into());

@@ -79,6 +79,17 @@ pub(crate) fn resolve(
     batch.iter().enumerate().map(answer).collect()
 }
 
+/// The event that was first under the key of an anomaly: stored before, or earlier in the same batch.
+pub(crate) fn first_uid(
+    batch: &[Append],
+    plan: &Plan,
+    firsts: &HashMap<Key, FirstSeen>,
+    index: usize,
+) -> EventUid {
+    let leader = &batch[plan.leader[index]].event;
+    firsts.get(&key_of(leader)).map_or(leader.uid, |first| first.uid)
+}
+
 /// The first was pruned between the two statements, or its writer rolled back: a repeat settles it.
 fn vanished() -> StoreError {
     StoreError::Unavailable("a dedup row vanished while it was read".into())

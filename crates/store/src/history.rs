@@ -3,10 +3,7 @@
 use crate::{error::store_error, immediate::begin_write};
 use async_trait::async_trait;
 use bytes::Bytes;
-use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement,
-    Value,
-};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement, Value};
 use std::{borrow::Cow, time::Duration};
 use turnbuckle_domain::{
     Attempt, Delivery, DeliveryFilter, DeliveryId, DeliveryState, DeliveryView, EndpointId, Event,
@@ -57,10 +54,9 @@ impl HistoryDb {
         limit: u16,
     ) -> Result<Vec<DeliveryView>, StoreError> {
         let filter = conditions.join(" and ");
-        let sql = format!(
-            "{} order by id desc limit {limit}",
-            DELIVERY_VIEW.replace("/* filter */", &filter)
-        );
+        let sql = DELIVERY_VIEW
+            .replace("/* filter */", &filter)
+            .replace("/* limit */", &limit.to_string());
         self.rows(sql, values).await?.iter().map(view).collect()
     }
 }
@@ -90,11 +86,12 @@ impl History for HistoryDb {
         }
         if let Some(event_id) = &filter.event_id {
             // Through the dedup key; an id made by us is the uid itself and has no entry there.
-            let made_by_us = event_id.parse::<EventUid>().map_or_else(|_| Uuid::nil(), EventUid::uuid);
+            let made_by_us =
+                event_id.parse::<EventUid>().map_or_else(|_| Uuid::nil(), EventUid::uuid);
             let place = query.place(event_id.as_str());
             let own = query.place(made_by_us);
             query.conditions.push(format!(
-                "uid in (select uid from event_dedup where tenant_id = $1 and event_id = {place} \
+                "event_id = {place} and uid in (select uid from event_dedup where tenant_id = $1 and event_id = {place} \
                  union all select {own})"
             ));
         }
@@ -163,6 +160,7 @@ impl History for HistoryDb {
                     returning endpoint_id, event_uid, format, attempts";
         let found = self.statement(done, vec![tenant.uuid().into(), id.uuid().into()]);
         let Some(row) = transaction.query_one_raw(found).await.map_err(store_error)? else {
+            transaction.rollback().await.map_err(store_error)?;
             return Ok(Finished::Missing);
         };
         let endpoint: Uuid = get(&row, "endpoint_id")?;

@@ -102,10 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// When the directory is in use or not writable, or its schema is too new.
-    pub async fn open_embedded(
-        directory: &Path,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, OpenError> {
+    pub async fn open_embedded(directory: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let lock = DirectoryLock::take(directory)?;
         let options = SqliteConnectOptions::new()
             .filename(lock.database())
@@ -176,8 +173,9 @@ impl Store {
         if let SchemaStatus::Ahead { unknown } = status {
             return Err(OpenError::SchemaAhead { unknown: unknown.join(", ") });
         }
-        turnbuckle_migrations::migrate(&db).await?;
-        Ok(())
+        let migrated = turnbuckle_migrations::migrate(&db).await;
+        db.close().await.map_err(error::store_error)?;
+        Ok(migrated?)
     }
 
     /// Work that keeps the store in shape; run it every few hours.

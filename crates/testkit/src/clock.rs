@@ -43,9 +43,8 @@ impl ManualClock {
 
     fn move_to(&self, to: impl Fn(Timestamp) -> Timestamp) -> Timestamp {
         let moved = |micros| to(Timestamp::from_micros(micros)).micros();
-        let before = self
-            .0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(moved(now)));
+        let before =
+            self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(moved(now)));
         match before {
             Ok(before) | Err(before) => Timestamp::from_micros(moved(before)),
         }

@@ -66,18 +66,10 @@ impl TestDatabase {
             .await
             .context("cannot prepare the template database")?;
         let name = format!("turnbuckle_test_{}", Uuid::now_v7().simple());
-        execute(
-            &mut connection,
-            format!("CREATE DATABASE {name} TEMPLATE {template}"),
-        )
-        .await?;
+        execute(&mut connection, format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
         connection.close().await?;
         let url = with_database(&maintenance_url, &name)?;
-        Ok(Some(Self {
-            name,
-            url,
-            maintenance_url,
-        }))
+        Ok(Some(Self { name, url, maintenance_url }))
     }
 
     /// Where to connect.
@@ -94,9 +86,7 @@ impl Drop for TestDatabase {
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let url = self.maintenance_url.clone();
         let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let work = async {
                     let mut connection = connect(&url).await?;
@@ -105,29 +95,20 @@ impl Drop for TestDatabase {
                 tokio::time::timeout(DROP_DEADLINE, work).await?
             })
         });
-        let result = dropping
-            .join()
-            .unwrap_or_else(|_| Err(anyhow::anyhow!("panicked")));
+        let result = dropping.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked")));
         if let Err(error) = result {
-            skip::say(&format!(
-                "test database {} was not dropped: {error:#}",
-                self.name
-            ));
+            skip::say(&format!("test database {} was not dropped: {error:#}", self.name));
         }
     }
 }
 
 async fn connect(url: &str) -> anyhow::Result<PgConnection> {
-    PgConnection::connect(url)
-        .await
-        .context("cannot connect to the test server")
+    PgConnection::connect(url).await.context("cannot connect to the test server")
 }
 
 /// Runs a statement made of names that this module has chosen: identifiers cannot be bound.
 async fn execute(connection: &mut PgConnection, statement: String) -> anyhow::Result<()> {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-        .execute(connection)
-        .await?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(connection).await?;
     Ok(())
 }
 
@@ -137,9 +118,7 @@ fn with_database(url: &str, database: &str) -> anyhow::Result<String> {
         Some((base, parameters)) => (base, format!("?{parameters}")),
         None => (url, String::new()),
     };
-    let (scheme, rest) = base
-        .split_once("://")
-        .context("the server's URL has no scheme")?;
+    let (scheme, rest) = base.split_once("://").context("the server's URL has no scheme")?;
     let authority = rest.split('/').next().unwrap_or(rest);
     Ok(format!("{scheme}://{authority}/{database}{parameters}"))
 }
@@ -152,21 +131,14 @@ mod tests {
 
     async fn migrate(url: &str) -> anyhow::Result<()> {
         let mut connection = connect(url).await?;
-        execute(
-            &mut connection,
-            "CREATE TABLE note (text text NOT NULL)".into(),
-        )
-        .await?;
+        execute(&mut connection, "CREATE TABLE note (text text NOT NULL)".into()).await?;
         connection.close().await?;
         Ok(())
     }
 
     async fn count(url: &str) -> i64 {
         let mut connection = connect(url).await.unwrap();
-        sqlx::query_scalar("SELECT count(*) FROM note")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap()
+        sqlx::query_scalar("SELECT count(*) FROM note").fetch_one(&mut connection).await.unwrap()
     }
 
     #[test]
@@ -174,26 +146,19 @@ mod tests {
         let url = "postgres://me:pw@h:5433/postgres?sslmode=disable";
         let expected = "postgres://me:pw@h:5433/mine?sslmode=disable";
         assert_eq!(with_database(url, "mine").unwrap(), expected);
-        assert_eq!(
-            with_database("postgres://h", "mine").unwrap(),
-            "postgres://h/mine"
-        );
+        assert_eq!(with_database("postgres://h", "mine").unwrap(), "postgres://h/mine");
         assert!(with_database("h/postgres", "mine").is_err());
     }
 
     #[tokio::test]
     async fn two_tests_share_a_schema_and_no_rows() {
-        let (first, second) = tokio::join!(
-            TestDatabase::create(KEY, migrate),
-            TestDatabase::create(KEY, migrate)
-        );
+        let (first, second) =
+            tokio::join!(TestDatabase::create(KEY, migrate), TestDatabase::create(KEY, migrate));
         let (Some(first), Some(second)) = (first.unwrap(), second.unwrap()) else {
             return;
         };
         let mut connection = connect(first.url()).await.unwrap();
-        execute(&mut connection, "INSERT INTO note VALUES ('mine')".into())
-            .await
-            .unwrap();
+        execute(&mut connection, "INSERT INTO note VALUES ('mine')".into()).await.unwrap();
         assert_eq!(count(first.url()).await, 1);
         assert_eq!(count(second.url()).await, 0);
     }

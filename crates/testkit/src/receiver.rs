@@ -53,10 +53,7 @@ impl Received {
     /// The first value of a header as text; none when it is missing or no text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let (_, value) = self
-            .headers
-            .iter()
-            .find(|(candidate, _)| candidate == name)?;
+        let (_, value) = self.headers.iter().find(|(candidate, _)| candidate == name)?;
         std::str::from_utf8(value).ok()
     }
 }
@@ -122,11 +119,7 @@ impl Receiver {
         });
         let stop = CancellationToken::new();
         tokio::spawn(serve::accept(listener, state.clone(), stop.clone()));
-        Ok(Self {
-            address,
-            state,
-            _stop: stop.drop_guard(),
-        })
+        Ok(Self { address, state, _stop: stop.drop_guard() })
     }
 
     /// Where it listens.
@@ -181,10 +174,9 @@ impl Receiver {
             Ok(reached) => {
                 reached?;
             }
-            Err(_) => anyhow::bail!(
-                "{} of {count} requests came within {deadline:?}",
-                self.count()
-            ),
+            Err(_) => {
+                anyhow::bail!("{} of {count} requests came within {deadline:?}", self.count())
+            }
         }
         Ok(self.received())
     }

@@ -33,10 +33,8 @@ const STEPS: [Step; 12] = [
 
 /// Runs all steps, or the one named; true when none failed.
 pub(crate) fn run(workspace: &Workspace, only: Option<&str>) -> anyhow::Result<bool> {
-    let chosen: Vec<&Step> = STEPS
-        .iter()
-        .filter(|(name, _)| only.is_none_or(|only| only == *name))
-        .collect();
+    let chosen: Vec<&Step> =
+        STEPS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
         bail!("no such step; there are: {}", names.join(", "));
@@ -50,11 +48,7 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>) -> anyhow::Result<b
 }
 
 fn fmt(workspace: &Workspace) -> anyhow::Result<Verdict> {
-    judge(
-        workspace
-            .cargo()
-            .args(["fmt", "--all", "--check", "--", "--color=never"]),
-    )
+    judge(workspace.cargo().args(["fmt", "--all", "--check", "--", "--color=never"]))
 }
 
 fn clippy(workspace: &Workspace) -> anyhow::Result<Verdict> {
@@ -81,9 +75,5 @@ fn doc(workspace: &Workspace) -> anyhow::Result<Verdict> {
 
 /// The lock file must already say what the manifests say.
 fn lockfile(workspace: &Workspace) -> anyhow::Result<Verdict> {
-    judge(
-        workspace
-            .cargo()
-            .args(["metadata", "--format-version=1", "--locked", "--quiet"]),
-    )
+    judge(workspace.cargo().args(["metadata", "--format-version=1", "--locked", "--quiet"]))
 }

@@ -4,10 +4,7 @@
 //! `check` and `test` each end with one line, `N passed, N failed, N skipped`. Nothing is skipped
 //! in silence: whatever could not be run is named, with the reason, above that line.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "a command-line tool speaks through standard output"
-)]
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks through standard output")]
 
 mod check;
 mod process;

@@ -19,11 +19,7 @@ pub(crate) fn capture(command: &mut Command) -> anyhow::Result<(bool, String)> {
 /// Runs `command` as a whole step: its exit code is the verdict, its output the explanation.
 pub(crate) fn judge(command: &mut Command) -> anyhow::Result<Verdict> {
     let (success, text) = capture(command)?;
-    Ok(if success {
-        Verdict::passed()
-    } else {
-        Verdict::Failed(text)
-    })
+    Ok(if success { Verdict::passed() } else { Verdict::Failed(text) })
 }
 
 /// Standard output of a command that must succeed, trimmed; `None` when it does not.

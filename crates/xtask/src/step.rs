@@ -21,11 +21,7 @@ impl Verdict {
 
     /// Passed when there is nothing to complain about.
     pub(crate) fn from_complaints(complaints: &[String]) -> Self {
-        if complaints.is_empty() {
-            Self::passed()
-        } else {
-            Self::Failed(complaints.join("\n"))
-        }
+        if complaints.is_empty() { Self::passed() } else { Self::Failed(complaints.join("\n")) }
     }
 }
 
@@ -55,11 +51,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
@@ -79,11 +71,7 @@ pub(crate) fn run(tally: &mut Tally, name: &str, step: impl FnOnce() -> anyhow::
 }
 
 fn indent(text: &str) -> String {
-    text.trim_end()
-        .lines()
-        .map(|line| format!("    {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.trim_end().lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -94,9 +82,7 @@ mod tests {
     fn every_verdict_is_counted_once_and_an_error_is_a_failure() {
         let mut tally = Tally::default();
         run(&mut tally, "a", || Ok(Verdict::passed()));
-        run(&mut tally, "b", || {
-            Ok(Verdict::Skipped("no network".into()))
-        });
+        run(&mut tally, "b", || Ok(Verdict::Skipped("no network".into())));
         run(&mut tally, "c", || anyhow::bail!("no such program"));
         assert_eq!(tally.to_string(), "1 passed, 1 failed, 1 skipped");
     }

@@ -24,13 +24,7 @@ const BINARY_VARIABLE: &str = "TURNBUCKLE_BIN";
 pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<bool> {
     let (mut tally, skips) = run_all(workspace, filters).unwrap_or_else(|error| {
         println!("FAILED: {error:#}");
-        (
-            Tally {
-                failed: 1,
-                ..Tally::default()
-            },
-            Skips::new(),
-        )
+        (Tally { failed: 1, ..Tally::default() }, Skips::new())
     });
     let skipped = skips::count(&skips);
     tally.passed = tally.passed.saturating_sub(skipped);
@@ -47,29 +41,16 @@ pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<b
 
 fn run_all(workspace: &Workspace, filters: &[String]) -> anyhow::Result<(Tally, Skips)> {
     // The scenarios drive the binary as it ships, without what test code switches on in crates.
-    if !show(
-        workspace
-            .cargo()
-            .args(["build", "--package", "turnbuckle-server"]),
-    )? {
+    if !show(workspace.cargo().args(["build", "--package", "turnbuckle-server"]))? {
         println!("FAILED: the server does not build");
-        return Ok((
-            Tally {
-                failed: 1,
-                ..Tally::default()
-            },
-            Skips::new(),
-        ));
+        return Ok((Tally { failed: 1, ..Tally::default() }, Skips::new()));
     }
     let server = Server::obtain()?;
     let directory = tempfile::tempdir()?;
     let skip_log = directory.path().join("skipped");
     let prepare = |command: &mut Command| {
         command
-            .env(
-                BINARY_VARIABLE,
-                workspace.target_directory.join("debug/turnbuckle"),
-            )
+            .env(BINARY_VARIABLE, workspace.target_directory.join("debug/turnbuckle"))
             .env(SKIP_LOG_VARIABLE, &skip_log);
         if let Some(url) = server.url() {
             command.env(DATABASE_URL_VARIABLE, url);
@@ -107,9 +88,7 @@ fn runner(workspace: &Workspace) -> Command {
 
 /// Cargo lets `--workspace` win over `--package`, which would build everything for one crate.
 fn chooses_package(filters: &[String]) -> bool {
-    filters
-        .iter()
-        .any(|filter| filter.starts_with("-p") || filter.starts_with("--package"))
+    filters.iter().any(|filter| filter.starts_with("-p") || filter.starts_with("--package"))
 }
 
 /// Runs a test command, shows its output as it comes, and adds up its summaries.
@@ -119,10 +98,7 @@ fn count(command: &mut Command, what: &str) -> anyhow::Result<Tally> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {what}"))?;
-    let errors = child
-        .stderr
-        .take()
-        .map(|pipe| std::thread::spawn(|| pass_on(pipe)));
+    let errors = child.stderr.take().map(|pipe| std::thread::spawn(|| pass_on(pipe)));
     let mut tally = child.stdout.take().map(pass_on).unwrap_or_default();
     // Nextest writes its summary to standard error, the standard harness to standard output.
     if let Some(from_errors) = errors.and_then(|thread| thread.join().ok()) {

@@ -18,9 +18,7 @@ const CARGO_DENY_VERSION: &str = "0.20.2";
 
 /// buf as `tools` installed it, else any on `PATH`.
 pub(crate) fn buf(workspace: &Workspace) -> Option<PathBuf> {
-    [environment(workspace).join("bin/buf"), "buf".into()]
-        .into_iter()
-        .find(answers)
+    [environment(workspace).join("bin/buf"), "buf".into()].into_iter().find(answers)
 }
 
 /// cargo-deny, wherever cargo would find it too.
@@ -29,10 +27,7 @@ pub(crate) fn cargo_deny() -> Option<PathBuf> {
         .map(PathBuf::from)
         .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     let installed = home.map(|home| home.join("bin/cargo-deny"));
-    [Some("cargo-deny".into()), installed]
-        .into_iter()
-        .flatten()
-        .find(answers)
+    [Some("cargo-deny".into()), installed].into_iter().flatten().find(answers)
 }
 
 /// Installs whatever is missing; true when nothing failed.
@@ -51,13 +46,7 @@ pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<bool> {
 }
 
 fn install_cargo_deny(workspace: &Workspace) -> anyhow::Result<Verdict> {
-    let arguments = [
-        "install",
-        "--locked",
-        "cargo-deny",
-        "--version",
-        CARGO_DENY_VERSION,
-    ];
+    let arguments = ["install", "--locked", "cargo-deny", "--version", CARGO_DENY_VERSION];
     let installed = show(workspace.cargo().args(arguments))?;
     Ok(verdict(installed, "cargo install cargo-deny failed"))
 }
@@ -69,9 +58,7 @@ fn install_buf(workspace: &Workspace) -> anyhow::Result<Verdict> {
         apt_install(&["python3-venv"])? && create_environment(&environment)?
     };
     if !made {
-        return Ok(Verdict::Failed(
-            "python3 -m venv failed: install python3 with venv".into(),
-        ));
+        return Ok(Verdict::Failed("python3 -m venv failed: install python3 with venv".into()));
     }
     let package = format!("buf-bin=={BUF_VERSION}");
     let installed = show(
@@ -83,11 +70,7 @@ fn install_buf(workspace: &Workspace) -> anyhow::Result<Verdict> {
 }
 
 fn verdict(success: bool, failure: &str) -> Verdict {
-    if success {
-        Verdict::passed()
-    } else {
-        Verdict::Failed(failure.into())
-    }
+    if success { Verdict::passed() } else { Verdict::Failed(failure.into()) }
 }
 
 /// Below `target`: `cargo clean` removes it, and nothing outside the repository changes.
@@ -99,11 +82,7 @@ fn create_environment(directory: &PathBuf) -> anyhow::Result<bool> {
     if answer(Command::new("python3").arg("--version")).is_none() {
         return Ok(false);
     }
-    show(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(directory),
-    )
+    show(Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory))
 }
 
 /// Installs Debian packages where that can be done without asking: as root, with apt.

@@ -48,10 +48,7 @@ impl Workspace {
             .output()
             .context("cannot run cargo metadata")?;
         if !output.status.success() {
-            bail!(
-                "cargo metadata: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
         }
         Self::parse(&output.stdout)
     }
@@ -74,10 +71,7 @@ impl Workspace {
 
     /// `path` as it reads in a message.
     pub(crate) fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 }
 

@@ -20,10 +20,7 @@ fn only_passing_failures_are_repeated() {
     assert!(is_retryable(&Status::unavailable("")));
     assert!(is_retryable(&Status::aborted("")));
     assert!(is_retryable(&Status::deadline_exceeded("")));
-    assert!(is_retryable(&with_retry_info(
-        Code::ResourceExhausted,
-        Duration::ZERO
-    )));
+    assert!(is_retryable(&with_retry_info(Code::ResourceExhausted, Duration::ZERO)));
     assert!(!is_retryable(&Status::resource_exhausted("quota")));
     assert!(!is_retryable(&Status::already_exists("anomaly")));
     assert!(!is_retryable(&Status::invalid_argument("")));
@@ -40,24 +37,15 @@ fn waits_grow_within_their_bounds_and_end() {
     assert_eq!(longest(1), Some(Duration::from_millis(200)));
     assert_eq!(shortest(3), Some(Duration::from_millis(400)));
     assert_eq!(longest(5), None);
-    let patient = RetryLimits {
-        tries: u32::MAX,
-        ..limits
-    };
-    assert_eq!(
-        patient.wait_after(4_000_000, &status, u32::MAX),
-        Some(limits.max_delay)
-    );
+    let patient = RetryLimits { tries: u32::MAX, ..limits };
+    assert_eq!(patient.wait_after(4_000_000, &status, u32::MAX), Some(limits.max_delay));
 }
 
 #[test]
 fn the_server_s_wait_is_honoured_but_never_beyond_the_bound() {
     let limits = RetryLimits::default();
     let asked = with_retry_info(Code::Unavailable, Duration::from_secs(2));
-    assert_eq!(
-        limits.wait_after(1, &asked, 0),
-        Some(Duration::from_secs(2))
-    );
+    assert_eq!(limits.wait_after(1, &asked, 0), Some(Duration::from_secs(2)));
     let too_long = with_retry_info(Code::Unavailable, Duration::from_secs(60));
     assert_eq!(limits.wait_after(1, &too_long, 0), None);
 }
@@ -75,21 +63,12 @@ impl Events for Scripted {
         &self,
         request: Request<PublishEventRequest>,
     ) -> Result<Response<PublishEventResponse>, Status> {
-        let token = request
-            .metadata()
-            .get("authorization")
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let token = request.metadata().get("authorization").unwrap().to_str().unwrap().to_owned();
         let event_id = request.into_inner().event.unwrap().event_id;
         self.seen.lock().unwrap().push((event_id.clone(), token));
         match self.refusals.lock().unwrap().pop() {
             Some(refusal) => Err(refusal),
-            None => Ok(Response::new(PublishEventResponse {
-                event_id,
-                ..Default::default()
-            })),
+            None => Ok(Response::new(PublishEventResponse { event_id, ..Default::default() })),
         }
     }
 
@@ -117,9 +96,7 @@ async fn client_of(service: Scripted) -> Client {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
     tokio::spawn(
-        Server::builder()
-            .add_service(EventsServer::new(service))
-            .serve_with_incoming(incoming),
+        Server::builder().add_service(EventsServer::new(service)).serve_with_incoming(incoming),
     );
     let retry = RetryLimits {
         first_delay: Duration::from_millis(2),
@@ -127,13 +104,7 @@ async fn client_of(service: Scripted) -> Client {
         ..RetryLimits::default()
     };
     let token = Some(TokenSource::Text("t".into()));
-    Client::connect(ClientOptions {
-        token,
-        retry,
-        ..ClientOptions::new(url)
-    })
-    .await
-    .unwrap()
+    Client::connect(ClientOptions { token, retry, ..ClientOptions::new(url) }).await.unwrap()
 }
 
 #[tokio::test]
@@ -145,36 +116,20 @@ async fn every_try_carries_the_same_made_up_event_id_and_the_token() {
         .unwrap()
         .extend([Status::aborted("second"), Status::unavailable("first")]);
     let client = client_of(service.clone()).await;
-    let answer = client
-        .publish("tenants/acme", Event::default())
-        .await
-        .unwrap();
+    let answer = client.publish("tenants/acme", Event::default()).await.unwrap();
     let seen = service.seen.lock().unwrap().clone();
     assert_eq!(seen.len(), 3);
     assert!(!answer.event_id.is_empty());
-    assert!(
-        seen.iter()
-            .all(|(id, token)| *id == answer.event_id && token == "Bearer t")
-    );
+    assert!(seen.iter().all(|(id, token)| *id == answer.event_id && token == "Bearer t"));
 }
 
 #[tokio::test]
 async fn a_final_refusal_is_not_repeated_and_a_given_id_stays() {
     let service = Scripted::default();
-    service
-        .refusals
-        .lock()
-        .unwrap()
-        .push(Status::already_exists("other content"));
+    service.refusals.lock().unwrap().push(Status::already_exists("other content"));
     let client = client_of(service.clone()).await;
-    let event = Event {
-        event_id: "ord-1".into(),
-        ..Event::default()
-    };
+    let event = Event { event_id: "ord-1".into(), ..Event::default() };
     let refused = client.publish("tenants/acme", event).await.unwrap_err();
     assert_eq!(refused.code(), Code::AlreadyExists);
-    assert_eq!(
-        service.seen.lock().unwrap().as_slice(),
-        [("ord-1".into(), "Bearer t".into())]
-    );
+    assert_eq!(service.seen.lock().unwrap().as_slice(), [("ord-1".into(), "Bearer t".into())]);
 }

@@ -43,10 +43,7 @@ fn url(text: String, targets: &dyn TargetPolicy) -> Result<String, String> {
     }
     let count = text.chars().count();
     if count > limits::URL_CHARS {
-        return Err(format!(
-            "has {count} characters; use at most {}",
-            limits::URL_CHARS
-        ));
+        return Err(format!("has {count} characters; use at most {}", limits::URL_CHARS));
     }
     if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
         return Err("has spaces or control characters; percent-encode them".to_owned());
@@ -55,11 +52,7 @@ fn url(text: String, targets: &dyn TargetPolicy) -> Result<String, String> {
 }
 
 fn timeout(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
-    duration_or(
-        given,
-        limits::TIMEOUT_DEFAULT,
-        limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX,
-    )
+    duration_or(given, limits::TIMEOUT_DEFAULT, limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX)
 }
 
 fn signature_profile(number: i32) -> Result<SignatureProfile, String> {
@@ -114,15 +107,9 @@ fn target_change(
     means: impl Fn(&str) -> bool,
     targets: &dyn TargetPolicy,
 ) -> TargetChange {
-    let v1::HttpTarget {
-        url: address,
-        timeout: time,
-        headers: pairs,
-        header_prefix,
-    } = http;
-    let new_url = means("http.url")
-        .then(|| violations.take(URL_FIELD, url(address, targets)))
-        .flatten();
+    let v1::HttpTarget { url: address, timeout: time, headers: pairs, header_prefix } = http;
+    let new_url =
+        means("http.url").then(|| violations.take(URL_FIELD, url(address, targets))).flatten();
     let new_timeout = means("http.timeout")
         .then(|| violations.take(TIMEOUT_FIELD, timeout(time.as_ref())))
         .flatten();
@@ -152,12 +139,7 @@ fn target(
     let parts = target_change(violations, http, |_| true, targets);
     let (headers, header_prefix) = (parts.headers?, parts.header_prefix?);
     headers::check_family(&headers, &header_prefix, HEADERS_FIELD, violations);
-    Some(HttpTarget {
-        url: parts.url?,
-        timeout: parts.timeout?,
-        headers,
-        header_prefix,
-    })
+    Some(HttpTarget { url: parts.url?, timeout: parts.timeout?, headers, header_prefix })
 }
 
 pub(crate) fn create(
@@ -167,9 +149,7 @@ pub(crate) fn create(
     let secret = Zeroizing::new(std::mem::take(&mut request.secret));
     let mut violations = Violations::new();
     let endpoint = request.endpoint.unwrap_or_default();
-    let tenant = violations
-        .take("parent", TenantName::parse(&request.parent))
-        .map(|name| name.0);
+    let tenant = violations.take("parent", TenantName::parse(&request.parent)).map(|name| name.0);
     let slug = new_id(&mut violations, "endpoint_id", request.endpoint_id);
     let display_name = violations.take(NAME_FIELD, value::display_name(endpoint.display_name));
     let target = target(&mut violations, endpoint.target, targets);
@@ -180,9 +160,7 @@ pub(crate) fn create(
     let key = if secret.is_empty() {
         Some(WantedKey::Fresh(KeyAlgorithm::HmacSha256))
     } else {
-        violations
-            .take("secret", key_ring::imported(&secret))
-            .map(WantedKey::Imported)
+        violations.take("secret", key_ring::imported(&secret)).map(WantedKey::Imported)
     };
     let command = || {
         Some(CreateEndpoint {
@@ -208,18 +186,8 @@ pub(crate) fn list(request: v1::ListEndpointsRequest) -> Result<ListEndpoints, E
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let scope = format!("{}/endpoints", request.parent);
-    let page = page(
-        &mut violations,
-        scope,
-        request.page_size,
-        &request.page_token,
-    );
-    let command = || {
-        Some(ListEndpoints {
-            tenant: parent?.0,
-            page: page?,
-        })
-    };
+    let page = page(&mut violations, scope, request.page_size, &request.page_token);
+    let command = || Some(ListEndpoints { tenant: parent?.0, page: page? });
     finish(violations, command())
 }
 
@@ -228,10 +196,7 @@ fn read_mask(
     endpoint: &v1::Endpoint,
     violations: &mut Violations,
 ) -> Mask {
-    let http = endpoint
-        .target
-        .as_ref()
-        .map(|v1::endpoint::Target::Http(http)| http);
+    let http = endpoint.target.as_ref().map(|v1::endpoint::Target::Http(http)| http);
     let sets = |part: fn(&v1::HttpTarget) -> bool| http.is_some_and(part);
     let fields = Fields {
         changeable: &[
@@ -241,10 +206,7 @@ fn read_mask(
             ("http.url", sets(|http| !http.url.is_empty())),
             ("http.timeout", sets(|http| http.timeout.is_some())),
             ("http.headers", sets(|http| !http.headers.is_empty())),
-            (
-                "http.header_prefix",
-                sets(|http| !http.header_prefix.is_empty()),
-            ),
+            ("http.header_prefix", sets(|http| !http.header_prefix.is_empty())),
             ("signature_profile", endpoint.signature_profile != 0),
             ("retry_policy", !endpoint.retry_policy.is_empty()),
             ("max_in_flight", endpoint.max_in_flight != 0),
@@ -340,21 +302,12 @@ pub(crate) fn disable(request: v1::DisableEndpointRequest) -> Result<DisableEndp
     let name = violations.take("name", EndpointName::parse(&request.name));
     let etag = etag(&mut violations, "etag", &request.etag);
     let reason = violations.take("reason", value::reason(request.reason));
-    let command = || {
-        Some(DisableEndpoint {
-            name: name?,
-            etag,
-            reason: reason?,
-        })
-    };
+    let command = || Some(DisableEndpoint { name: name?, etag, reason: reason? });
     finish(violations, command())
 }
 
 fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
-    let headers = target
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()));
+    let headers = target.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
     v1::endpoint::Target::Http(v1::HttpTarget {
         url: target.url.clone(),
         timeout: Some(grpc::duration(target.timeout)),
@@ -366,17 +319,11 @@ fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
 pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
     let endpoint = &view.endpoint;
     let meta = WireMeta::from(&endpoint.meta);
-    let name = EndpointName {
-        tenant: view.tenant.clone(),
-        id: endpoint.slug.clone(),
-    };
-    let policy = view.retry_policy.as_ref().map(|slug| {
-        RetryPolicyName {
-            tenant: view.tenant.clone(),
-            id: slug.clone(),
-        }
-        .to_string()
-    });
+    let name = EndpointName { tenant: view.tenant.clone(), id: endpoint.slug.clone() };
+    let policy = view
+        .retry_policy
+        .as_ref()
+        .map(|slug| RetryPolicyName { tenant: view.tenant.clone(), id: slug.clone() }.to_string());
     let (state, disable_reason) = match &endpoint.state {
         EndpointState::Active => (v1::EndpointState::Active, String::new()),
         EndpointState::Disabled { reason } => (v1::EndpointState::Disabled, reason.clone()),
@@ -402,19 +349,13 @@ pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
 
 /// The one answer that shows the secret.
 pub(crate) fn created(created: &CreatedEndpoint) -> v1::Endpoint {
-    v1::Endpoint {
-        signing_secret: created.secret.expose().to_owned(),
-        ..message(&created.view)
-    }
+    v1::Endpoint { signing_secret: created.secret.expose().to_owned(), ..message(&created.view) }
 }
 
 pub(crate) fn messages(page: &Page<EndpointView>) -> v1::ListEndpointsResponse {
     let (endpoints, next_page_token) =
         super::page::messages(page, |view| view.endpoint.slug.as_str(), message);
-    v1::ListEndpointsResponse {
-        endpoints,
-        next_page_token,
-    }
+    v1::ListEndpointsResponse { endpoints, next_page_token }
 }
 
 #[cfg(test)]

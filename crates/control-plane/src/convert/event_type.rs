@@ -21,10 +21,8 @@ pub(crate) fn create(request: v1::CreateEventTypeRequest) -> Result<CreateEventT
     let event_type = request.event_type.unwrap_or_default();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let type_name = violations.take("event_type_id", TypeName::new(request.event_type_id));
-    let description = violations.take(
-        "event_type.description",
-        value::description(event_type.description),
-    );
+    let description =
+        violations.take("event_type.description", value::description(event_type.description));
     let labels = value::labels(&mut violations, "event_type.labels", event_type.labels);
     let command = || {
         Some(CreateEventType {
@@ -45,18 +43,8 @@ pub(crate) fn list(request: v1::ListEventTypesRequest) -> Result<ListEventTypes,
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let scope = format!("{}/eventTypes", request.parent);
-    let page = page(
-        &mut violations,
-        scope,
-        request.page_size,
-        &request.page_token,
-    );
-    let command = || {
-        Some(ListEventTypes {
-            tenant: parent?.0,
-            page: page?,
-        })
-    };
+    let page = page(&mut violations, scope, request.page_size, &request.page_token);
+    let command = || Some(ListEventTypes { tenant: parent?.0, page: page? });
     finish(violations, command())
 }
 
@@ -87,15 +75,7 @@ pub(crate) fn update(request: v1::UpdateEventTypeRequest) -> Result<UpdateEventT
         .has("labels")
         .then(|| value::labels(&mut violations, "event_type.labels", event_type.labels))
         .flatten();
-    finish(
-        violations,
-        name.map(|name| UpdateEventType {
-            name,
-            etag,
-            description,
-            labels,
-        }),
-    )
+    finish(violations, name.map(|name| UpdateEventType { name, etag, description, labels }))
 }
 
 pub(crate) fn delete(request: v1::DeleteEventTypeRequest) -> Result<DeleteEventType, Error> {
@@ -108,10 +88,7 @@ pub(crate) fn delete(request: v1::DeleteEventTypeRequest) -> Result<DeleteEventT
 pub(crate) fn message(view: &EventTypeView) -> v1::EventType {
     let event_type = &view.event_type;
     let meta = WireMeta::from(&event_type.meta);
-    let name = EventTypeName {
-        tenant: view.tenant.clone(),
-        id: event_type.type_name.clone(),
-    };
+    let name = EventTypeName { tenant: view.tenant.clone(), id: event_type.type_name.clone() };
     v1::EventType {
         name: name.to_string(),
         uid: event_type.id.to_string(),
@@ -127,10 +104,7 @@ pub(crate) fn message(view: &EventTypeView) -> v1::EventType {
 pub(crate) fn messages(page: &Page<EventTypeView>) -> v1::ListEventTypesResponse {
     let (event_types, next_page_token) =
         super::page::messages(page, |view| view.event_type.type_name.as_str(), message);
-    v1::ListEventTypesResponse {
-        event_types,
-        next_page_token,
-    }
+    v1::ListEventTypesResponse { event_types, next_page_token }
 }
 
 #[cfg(test)]
@@ -144,10 +118,7 @@ mod tests {
             event_type_id: id.to_owned(),
             event_type: None,
         };
-        assert_eq!(
-            create(request("order.paid")).unwrap().type_name.as_str(),
-            "order.paid"
-        );
+        assert_eq!(create(request("order.paid")).unwrap().type_name.as_str(), "order.paid");
         for bad in ["", "order.", "order.*", "a b"] {
             let error = create(request(bad)).unwrap_err().to_string();
             assert!(error.contains("event_type_id: is"), "{bad}: {error}");
@@ -156,9 +127,7 @@ mod tests {
 
     #[test]
     fn the_resource_of_an_update_is_required() {
-        let error = update(v1::UpdateEventTypeRequest::default())
-            .unwrap_err()
-            .to_string();
+        let error = update(v1::UpdateEventTypeRequest::default()).unwrap_err().to_string();
         assert!(error.contains("event_type: is required"), "{error}");
     }
 }

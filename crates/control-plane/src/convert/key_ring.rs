@@ -60,20 +60,13 @@ fn wanted(violations: &mut Violations, number: i32, secret: &str) -> Option<Want
 }
 
 fn overlap(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
-    duration_or(
-        given,
-        key_limits::OVERLAP_DEFAULT,
-        Duration::ZERO..=key_limits::OVERLAP_MAX,
-    )
+    duration_or(given, key_limits::OVERLAP_DEFAULT, Duration::ZERO..=key_limits::OVERLAP_MAX)
 }
 
 fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
     let endpoint = violations.take("parent", EndpointName::parse(parent));
     let etag = required_etag(violations, "etag", etag);
-    Some(SeenRing {
-        endpoint: endpoint?,
-        etag: etag?,
-    })
+    Some(SeenRing { endpoint: endpoint?, etag: etag? })
 }
 
 pub(crate) fn get(request: v1::GetKeyRingRequest) -> Result<KeyRingName, Error> {
@@ -85,12 +78,7 @@ pub(crate) fn stage(mut request: v1::StageKeyRequest) -> Result<StageKey, Error>
     let mut violations = Violations::new();
     let ring = seen(&mut violations, &request.parent, &request.etag);
     let key = wanted(&mut violations, request.algorithm, &secret);
-    let command = || {
-        Some(StageKey {
-            ring: ring?,
-            key: key?,
-        })
-    };
+    let command = || Some(StageKey { ring: ring?, key: key? });
     finish(violations, command())
 }
 
@@ -101,14 +89,7 @@ pub(crate) fn rotate(mut request: v1::RotateKeyRequest) -> Result<RotateKey, Err
     let key = wanted(&mut violations, request.algorithm, &secret);
     let overlap = violations.take("overlap", overlap(request.overlap.as_ref()));
     let force = request.force;
-    let command = || {
-        Some(RotateKey {
-            ring: ring?,
-            key: key?,
-            overlap: overlap?,
-            force,
-        })
-    };
+    let command = || Some(RotateKey { ring: ring?, key: key?, overlap: overlap?, force });
     finish(violations, command())
 }
 
@@ -120,12 +101,7 @@ fn switch(
     let mut violations = Violations::new();
     let ring = seen(&mut violations, parent, etag);
     let overlap = violations.take("overlap", overlap(given));
-    let command = || {
-        Some(SwitchKey {
-            ring: ring?,
-            overlap: overlap?,
-        })
-    };
+    let command = || Some(SwitchKey { ring: ring?, overlap: overlap? });
     finish(violations, command())
 }
 
@@ -145,13 +121,7 @@ pub(crate) fn revoke(request: v1::RevokeKeyRequest) -> Result<RevokeKey, Error> 
         violations.add("reason", "is required: say why, for whoever looks later");
     }
     let reason = violations.take("reason", value::reason(request.reason));
-    let command = || {
-        Some(RevokeKey {
-            name: name?,
-            etag: etag?,
-            reason: reason?,
-        })
-    };
+    let command = || Some(RevokeKey { name: name?, etag: etag?, reason: reason? });
     finish(violations, command())
 }
 
@@ -184,11 +154,7 @@ const fn wire_algorithm(algorithm: KeyAlgorithm) -> v1::KeyAlgorithm {
 
 fn key_message(endpoint: &EndpointName, key: &Key, at: Timestamp) -> v1::Key {
     v1::Key {
-        name: KeyName {
-            endpoint: endpoint.clone(),
-            key: key.id,
-        }
-        .to_string(),
+        name: KeyName { endpoint: endpoint.clone(), key: key.id }.to_string(),
         state: wire_state(key.state_at(at)).into(),
         algorithm: wire_algorithm(key.algorithm).into(),
         fingerprint: key.fingerprint.clone(),
@@ -204,18 +170,12 @@ fn key_message(endpoint: &EndpointName, key: &Key, at: Timestamp) -> v1::Key {
 pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
     let mut keys: Vec<&Key> = view.ring.keys.iter().collect();
     keys.sort_by_key(|key| {
-        (
-            rank(key.state_at(view.at)),
-            std::cmp::Reverse((key.created_at, key.id)),
-        )
+        (rank(key.state_at(view.at)), std::cmp::Reverse((key.created_at, key.id)))
     });
     let Revision(revision) = view.ring.revision;
     v1::KeyRing {
         name: KeyRingName(view.endpoint.clone()).to_string(),
-        keys: keys
-            .into_iter()
-            .map(|key| key_message(&view.endpoint, key, view.at))
-            .collect(),
+        keys: keys.into_iter().map(|key| key_message(&view.endpoint, key, view.at)).collect(),
         etag: view.ring.revision.etag(),
         revision,
     }
@@ -224,10 +184,7 @@ pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
 /// The one answer that shows the secret.
 pub(crate) fn created(created: &CreatedKey) -> v1::Key {
     let secret = created.secret.expose().to_owned();
-    v1::Key {
-        secret,
-        ..key_message(&created.endpoint, &created.key, created.at)
-    }
+    v1::Key { secret, ..key_message(&created.endpoint, &created.key, created.at) }
 }
 
 #[cfg(test)]
@@ -250,34 +207,15 @@ mod tests {
     fn every_verb_needs_the_etag_of_the_ring() {
         let parent = || PARENT.to_owned();
         let errors = [
-            stage(v1::StageKeyRequest {
-                parent: parent(),
-                ..Default::default()
-            })
-            .err(),
-            rotate(v1::RotateKeyRequest {
-                parent: parent(),
-                ..Default::default()
-            })
-            .err(),
-            activate(v1::ActivateKeyRequest {
-                parent: parent(),
-                ..Default::default()
-            })
-            .err(),
-            rollback(v1::RollbackKeyRequest {
-                parent: parent(),
-                ..Default::default()
-            })
-            .err(),
+            stage(v1::StageKeyRequest { parent: parent(), ..Default::default() }).err(),
+            rotate(v1::RotateKeyRequest { parent: parent(), ..Default::default() }).err(),
+            activate(v1::ActivateKeyRequest { parent: parent(), ..Default::default() }).err(),
+            rollback(v1::RollbackKeyRequest { parent: parent(), ..Default::default() }).err(),
             revoke(v1::RevokeKeyRequest::default()).err(),
         ];
         for error in errors {
             let text = error.unwrap().to_string();
-            assert!(
-                text.contains("etag: is required: read the key ring"),
-                "{text}"
-            );
+            assert!(text.contains("etag: is required: read the key ring"), "{text}");
         }
     }
 
@@ -292,27 +230,16 @@ mod tests {
             assert!(matches!(command.key, WantedKey::Fresh(algorithm) if algorithm == expected));
             assert_eq!(command.ring.etag, Revision(4));
         }
-        assert!(
-            stage_with(3, "")
-                .unwrap_err()
-                .to_string()
-                .contains("algorithm: is 3")
-        );
+        assert!(stage_with(3, "").unwrap_err().to_string().contains("algorithm: is 3"));
     }
 
     #[test]
     fn a_secret_decides_the_algorithm_and_must_not_contradict_it() {
         let ed25519 = SigningKey::ed25519(&[1; 32]);
         let text = ed25519.secret_text();
-        assert_eq!(
-            stage_with(0, text.expose()).unwrap().key.algorithm(),
-            KeyAlgorithm::Ed25519
-        );
+        assert_eq!(stage_with(0, text.expose()).unwrap().key.algorithm(), KeyAlgorithm::Ed25519);
         let error = stage_with(1, text.expose()).unwrap_err().to_string();
-        assert!(
-            error.contains("is hmac-sha256, but the secret is for ed25519"),
-            "{error}"
-        );
+        assert!(error.contains("is hmac-sha256, but the secret is for ed25519"), "{error}");
     }
 
     #[test]
@@ -320,10 +247,7 @@ mod tests {
         for bad in ["whsec_hunter2", "hunter2!", "whpk_aHVudGVyMg==", "whsec_"] {
             let error = stage_with(0, bad).unwrap_err().to_string();
             assert!(error.contains("secret: is not usable"), "{error}");
-            assert!(
-                !error.contains("hunter2") && !error.contains("aHVud"),
-                "{error}"
-            );
+            assert!(!error.contains("hunter2") && !error.contains("aHVud"), "{error}");
         }
     }
 
@@ -347,23 +271,12 @@ mod tests {
 
     #[test]
     fn a_revocation_says_why() {
-        let error = revoke(v1::RevokeKeyRequest {
-            reason: " ".to_owned(),
-            ..Default::default()
-        });
-        assert!(
-            error
-                .unwrap_err()
-                .to_string()
-                .contains("reason: is required")
-        );
+        let error = revoke(v1::RevokeKeyRequest { reason: " ".to_owned(), ..Default::default() });
+        assert!(error.unwrap_err().to_string().contains("reason: is required"));
     }
 
     fn key(number: u8, made: i64) -> Key {
-        let text = format!(
-            "key_0000000000000000000000000{}",
-            if number == 0 { '0' } else { '4' }
-        );
+        let text = format!("key_0000000000000000000000000{}", if number == 0 { '0' } else { '4' });
         Key::staged(
             text.parse::<KeyId>().unwrap(),
             KeyAlgorithm::HmacSha256,
@@ -378,15 +291,10 @@ mod tests {
     fn a_ring_shows_what_the_clock_makes_of_it_and_no_secret() {
         let now = Timestamp::from_micros(1_000_000);
         let mut ring = KeyRing::with_first(key(0, 1), now);
-        ring.rotate(key(1, 2), Duration::from_secs(60), false, now)
-            .unwrap();
+        ring.rotate(key(1, 2), Duration::from_secs(60), false, now).unwrap();
         let endpoint = EndpointName::parse(PARENT).unwrap();
         let states = |at: Timestamp| {
-            let out = message(&KeyRingView {
-                endpoint: endpoint.clone(),
-                ring: ring.clone(),
-                at,
-            });
+            let out = message(&KeyRingView { endpoint: endpoint.clone(), ring: ring.clone(), at });
             assert_eq!(out.name, format!("{PARENT}/keyRing"));
             assert!(out.keys.iter().all(|key| key.secret.is_empty()));
             out.keys.iter().map(v1::Key::state).collect::<Vec<_>>()

@@ -11,14 +11,7 @@ const FIELD: &str = "update_mask";
 const EVERYTHING: &str = "*";
 
 /// Paths of every resource that are the server's: named or not, they are not changed.
-const OUTPUT_ONLY: [&str; 6] = [
-    "name",
-    "uid",
-    "create_time",
-    "update_time",
-    "etag",
-    "revision",
-];
+const OUTPUT_ONLY: [&str; 6] = ["name", "uid", "create_time", "update_time", "etag", "revision"];
 
 /// Enough of a bad path to recognise it, and no more.
 const SHOWN_CHARS: usize = 70;
@@ -82,10 +75,7 @@ impl Fields<'_> {
             return;
         }
         let allowed: Vec<&str> = self.changeable.iter().map(|(path, _)| *path).collect();
-        violations.add(
-            FIELD,
-            format!("has {shown:?}; use {}, or *", allowed.join(", ")),
-        );
+        violations.add(FIELD, format!("has {shown:?}; use {}, or *", allowed.join(", ")));
     }
 }
 
@@ -106,15 +96,10 @@ mod tests {
 
     fn read(paths: &[&str]) -> (Mask, String) {
         let mut violations = Violations::new();
-        let mask = FieldMask {
-            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
-        };
+        let mask = FieldMask { paths: paths.iter().map(|path| (*path).to_owned()).collect() };
         let mask = Mask::read(Some(mask), &FIELDS, &mut violations);
-        let text = if violations.is_empty() {
-            String::new()
-        } else {
-            violations.into_error().to_string()
-        };
+        let text =
+            if violations.is_empty() { String::new() } else { violations.into_error().to_string() };
         (mask, text)
     }
 
@@ -129,40 +114,21 @@ mod tests {
 
     #[test]
     fn a_named_path_is_meant_whether_set_or_not() {
-        assert_eq!(
-            read(&["labels", "labels"]),
-            (Mask(BTreeSet::from(["labels"])), String::new())
-        );
+        assert_eq!(read(&["labels", "labels"]), (Mask(BTreeSet::from(["labels"])), String::new()));
     }
 
     #[test]
     fn a_star_means_everything_and_stands_alone() {
         let (mask, text) = read(&["*"]);
-        assert!(
-            ["display_name", "labels", "http", "http.url"]
-                .iter()
-                .all(|path| mask.has(path))
-        );
+        assert!(["display_name", "labels", "http", "http.url"].iter().all(|path| mask.has(path)));
         assert_eq!(text, "");
         assert!(read(&["*", "labels"]).1.contains("use * alone"));
     }
 
     #[test]
     fn output_only_paths_are_ignored() {
-        for path in [
-            "name",
-            "uid",
-            "etag",
-            "revision",
-            "create_time",
-            "update_time",
-            "state",
-        ] {
-            assert_eq!(
-                read(&[path]),
-                (Mask(BTreeSet::new()), String::new()),
-                "{path}"
-            );
+        for path in ["name", "uid", "etag", "revision", "create_time", "update_time", "state"] {
+            assert_eq!(read(&[path]), (Mask(BTreeSet::new()), String::new()), "{path}");
         }
     }
 
@@ -170,10 +136,7 @@ mod tests {
     fn unknown_and_fixed_paths_are_refused_all_at_once() {
         let (_, text) = read(&["labels", "displayName", "endpoint", "http.host"]);
         assert!(text.contains("\"displayName\"; use display_name, labels, http, http.url, or *"));
-        assert!(
-            text.contains("\"endpoint\", which is fixed once created"),
-            "{text}"
-        );
+        assert!(text.contains("\"endpoint\", which is fixed once created"), "{text}");
         assert!(text.contains("\"http.host\""), "{text}");
     }
 }

@@ -58,17 +58,10 @@ fn page(violations: &mut Violations, scope: String, size: i32, token: &str) -> O
     let after = absorb(violations, PageToken::decode(&scope, token));
     // Whoever computes a token of their own gets an answer about it, not about the store.
     let malformed = |after: &String| after.contains(char::is_control);
-    if after
-        .as_ref()
-        .is_some_and(|after| after.as_ref().is_some_and(malformed))
-    {
+    if after.as_ref().is_some_and(|after| after.as_ref().is_some_and(malformed)) {
         violations.add("page_token", "is not a token of this list");
     }
-    Some(PageRequest {
-        scope,
-        after: after?,
-        limit: limit?,
-    })
+    Some(PageRequest { scope, after: after?, limit: limit? })
 }
 
 /// Adds the violations of a check that has its own error.
@@ -105,26 +98,15 @@ mod tests {
         }
         let mut violations = Violations::new();
         assert_eq!(required_etag(&mut violations, "etag", ""), None);
-        assert!(
-            violations
-                .into_error()
-                .to_string()
-                .contains("etag: is required")
-        );
+        assert!(violations.into_error().to_string().contains("etag: is required"));
     }
 
     #[test]
     fn page_requests_report_size_and_token_together() {
         let mut violations = Violations::new();
-        assert_eq!(
-            page(&mut violations, "tenants".to_owned(), -1, "garbage"),
-            None
-        );
+        assert_eq!(page(&mut violations, "tenants".to_owned(), -1, "garbage"), None);
         let text = violations.into_error().to_string();
-        assert!(
-            text.contains("page_size") && text.contains("page_token"),
-            "{text}"
-        );
+        assert!(text.contains("page_size") && text.contains("page_token"), "{text}");
     }
 
     #[test]

@@ -40,19 +40,11 @@ mod tests {
 
     fn page(rows: &[&str], next: Option<&str>) -> Page<String> {
         let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-        Page {
-            scope: "scope".to_owned(),
-            rows,
-            next: next.map(str::to_owned),
-        }
+        Page { scope: "scope".to_owned(), rows, next: next.map(str::to_owned) }
     }
 
     fn tenant(uid: &str, bytes: usize) -> v1::Tenant {
-        v1::Tenant {
-            uid: uid.to_owned(),
-            display_name: "x".repeat(bytes),
-            ..Default::default()
-        }
+        v1::Tenant { uid: uid.to_owned(), display_name: "x".repeat(bytes), ..Default::default() }
     }
 
     #[test]
@@ -65,25 +57,16 @@ mod tests {
 
     #[test]
     fn a_token_follows_the_last_row_sent() {
-        let (_, token) = messages(&page(&["a", "b"], Some("b")), String::as_str, |r| {
-            tenant(r, 1)
-        });
-        assert_eq!(
-            PageToken::decode("scope", &token).unwrap().as_deref(),
-            Some("b")
-        );
+        let (_, token) = messages(&page(&["a", "b"], Some("b")), String::as_str, |r| tenant(r, 1));
+        assert_eq!(PageToken::decode("scope", &token).unwrap().as_deref(), Some("b"));
     }
 
     #[test]
     fn a_page_ends_before_it_is_too_large_to_send() {
         let size = PAGE_BYTES_MAX / 2 + 1;
-        let (rows, token) = messages(&page(&["a", "b", "c"], None), String::as_str, |r| {
-            tenant(r, size)
-        });
+        let (rows, token) =
+            messages(&page(&["a", "b", "c"], None), String::as_str, |r| tenant(r, size));
         assert_eq!(rows.len(), 1);
-        assert_eq!(
-            PageToken::decode("scope", &token).unwrap().as_deref(),
-            Some("a")
-        );
+        assert_eq!(PageToken::decode("scope", &token).unwrap().as_deref(), Some("a"));
     }
 }

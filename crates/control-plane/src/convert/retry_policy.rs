@@ -51,23 +51,14 @@ fn exponential(violations: &mut Violations, wire: &v1::ExponentialBackoff) -> Op
         "retry_policy.exponential.first_delay",
         wire.first_delay.as_ref(),
     );
-    let max_delay = required_delay(
-        violations,
-        "retry_policy.exponential.max_delay",
-        wire.max_delay.as_ref(),
-    );
+    let max_delay =
+        required_delay(violations, "retry_policy.exponential.max_delay", wire.max_delay.as_ref());
     // A range holds no NaN, so this refuses it too.
-    let factor = (1.0..=retry_limits::FACTOR_MAX)
-        .contains(&wire.factor)
-        .then_some(wire.factor);
+    let factor = (1.0..=retry_limits::FACTOR_MAX).contains(&wire.factor).then_some(wire.factor);
     if factor.is_none() {
         violations.add(
             "retry_policy.exponential.factor",
-            format!(
-                "is {}; use 1.0 to {:.1}",
-                wire.factor,
-                retry_limits::FACTOR_MAX
-            ),
+            format!("is {}; use 1.0 to {:.1}", wire.factor, retry_limits::FACTOR_MAX),
         );
     }
     let (first_delay, max_delay) = (first_delay?, max_delay?);
@@ -77,21 +68,14 @@ fn exponential(violations: &mut Violations, wire: &v1::ExponentialBackoff) -> Op
             "is shorter than first_delay; use at least first_delay",
         );
     }
-    Some(Backoff::Exponential {
-        first_delay,
-        factor: factor?,
-        max_delay,
-    })
+    Some(Backoff::Exponential { first_delay, factor: factor?, max_delay })
 }
 
 fn delays(violations: &mut Violations, wire: &v1::DelayList) -> Option<Backoff> {
     const FIELD: &str = "retry_policy.delays.delays";
     let count = wire.delays.len();
     if count == 0 || count > retry_limits::DELAYS_MAX {
-        violations.add(
-            FIELD,
-            format!("has {count} delays; use 1 to {}", retry_limits::DELAYS_MAX),
-        );
+        violations.add(FIELD, format!("has {count} delays; use 1 to {}", retry_limits::DELAYS_MAX));
         return None;
     }
     let mut delays = Vec::with_capacity(count);
@@ -126,10 +110,7 @@ fn max_attempts(given: i32) -> Result<u32, String> {
     match u32::try_from(given) {
         Ok(0) => Ok(RetryRule::default().max_attempts),
         Ok(attempts) if attempts <= retry_limits::ATTEMPTS_MAX => Ok(attempts),
-        _ => Err(format!(
-            "is {given}; use 1 to {}",
-            retry_limits::ATTEMPTS_MAX
-        )),
+        _ => Err(format!("is {given}; use 1 to {}", retry_limits::ATTEMPTS_MAX)),
     }
 }
 
@@ -147,11 +128,7 @@ fn statuses(violations: &mut Violations, given: &[i32]) -> Option<Vec<u16>> {
     if given.len() > retry_limits::STATUSES_MAX {
         violations.add(
             FIELD,
-            format!(
-                "has {} codes; use at most {}",
-                given.len(),
-                retry_limits::STATUSES_MAX
-            ),
+            format!("has {} codes; use at most {}", given.len(), retry_limits::STATUSES_MAX),
         );
         return None;
     }
@@ -177,10 +154,8 @@ pub(crate) fn create(request: v1::CreateRetryPolicyRequest) -> Result<CreateRetr
     let jitter = violations.take(JITTER_FIELD, jitter(policy.jitter));
     let max_attempts = violations.take(ATTEMPTS_FIELD, max_attempts(policy.max_attempts));
     let horizon = violations.take(HORIZON_FIELD, horizon(policy.horizon.as_ref()));
-    let max_retry_after = violations.take(
-        RETRY_AFTER_FIELD,
-        max_retry_after(policy.max_retry_after.as_ref()),
-    );
+    let max_retry_after =
+        violations.take(RETRY_AFTER_FIELD, max_retry_after(policy.max_retry_after.as_ref()));
     let retry_statuses = statuses(&mut violations, &policy.retry_statuses);
     let labels = value::labels(&mut violations, LABELS_FIELD, policy.labels);
     let command = || {
@@ -192,12 +167,7 @@ pub(crate) fn create(request: v1::CreateRetryPolicyRequest) -> Result<CreateRetr
             max_retry_after: max_retry_after?,
             retry_statuses: retry_statuses?,
         };
-        Some(CreateRetryPolicy {
-            tenant: parent?.0,
-            slug: slug?,
-            rule,
-            labels: labels?,
-        })
+        Some(CreateRetryPolicy { tenant: parent?.0, slug: slug?, rule, labels: labels? })
     };
     finish(violations, command())
 }
@@ -210,18 +180,8 @@ pub(crate) fn list(request: v1::ListRetryPoliciesRequest) -> Result<ListRetryPol
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let scope = format!("{}/retryPolicies", request.parent);
-    let page = page(
-        &mut violations,
-        scope,
-        request.page_size,
-        &request.page_token,
-    );
-    let command = || {
-        Some(ListRetryPolicies {
-            tenant: parent?.0,
-            page: page?,
-        })
-    };
+    let page = page(&mut violations, scope, request.page_size, &request.page_token);
+    let command = || Some(ListRetryPolicies { tenant: parent?.0, page: page? });
     finish(violations, command())
 }
 
@@ -237,17 +197,11 @@ fn masked_backoff(
     match (named, wire) {
         ([false, false], _) => None,
         ([true, false], Some(Wire::Delays(_))) => {
-            violations.add(
-                "update_mask",
-                "names exponential, but delays is set: name delays",
-            );
+            violations.add("update_mask", "names exponential, but delays is set: name delays");
             None
         }
         ([false, true], Some(Wire::Exponential(_))) => {
-            violations.add(
-                "update_mask",
-                "names delays, but exponential is set: name exponential",
-            );
+            violations.add("update_mask", "names delays, but exponential is set: name exponential");
             None
         }
         (_, wire) => backoff(violations, wire),
@@ -262,10 +216,7 @@ fn read_mask(
     use v1::retry_policy::Backoff as Wire;
     let fields = Fields {
         changeable: &[
-            (
-                "exponential",
-                matches!(policy.backoff, Some(Wire::Exponential(_))),
-            ),
+            ("exponential", matches!(policy.backoff, Some(Wire::Exponential(_)))),
             ("delays", matches!(policy.backoff, Some(Wire::Delays(_)))),
             ("jitter", policy.jitter != 0),
             ("max_attempts", policy.max_attempts != 0),
@@ -289,10 +240,8 @@ pub(crate) fn update(request: v1::UpdateRetryPolicyRequest) -> Result<UpdateRetr
     let name = violations.take("retry_policy.name", RetryPolicyName::parse(&policy.name));
     let etag = etag(&mut violations, "retry_policy.etag", &policy.etag);
     let backoff = masked_backoff(&mut violations, &mask, policy.backoff.as_ref());
-    let jitter = mask
-        .has("jitter")
-        .then(|| violations.take(JITTER_FIELD, jitter(policy.jitter)))
-        .flatten();
+    let jitter =
+        mask.has("jitter").then(|| violations.take(JITTER_FIELD, jitter(policy.jitter))).flatten();
     let max_attempts = mask
         .has("max_attempts")
         .then(|| violations.take(ATTEMPTS_FIELD, max_attempts(policy.max_attempts)))
@@ -334,23 +283,18 @@ pub(crate) fn delete(request: v1::DeleteRetryPolicyRequest) -> Result<DeleteRetr
     let mut violations = Violations::new();
     let name = violations.take("name", RetryPolicyName::parse(&request.name));
     let etag = etag(&mut violations, "etag", &request.etag);
-    finish(
-        violations,
-        name.map(|name| DeleteRetryPolicy { name, etag }),
-    )
+    finish(violations, name.map(|name| DeleteRetryPolicy { name, etag }))
 }
 
 fn wire_backoff(backoff: &Backoff) -> v1::retry_policy::Backoff {
     match backoff {
-        Backoff::Exponential {
-            first_delay,
-            factor,
-            max_delay,
-        } => v1::retry_policy::Backoff::Exponential(v1::ExponentialBackoff {
-            first_delay: Some(grpc::duration(*first_delay)),
-            factor: *factor,
-            max_delay: Some(grpc::duration(*max_delay)),
-        }),
+        Backoff::Exponential { first_delay, factor, max_delay } => {
+            v1::retry_policy::Backoff::Exponential(v1::ExponentialBackoff {
+                first_delay: Some(grpc::duration(*first_delay)),
+                factor: *factor,
+                max_delay: Some(grpc::duration(*max_delay)),
+            })
+        }
         Backoff::Delays(delays) => v1::retry_policy::Backoff::Delays(v1::DelayList {
             delays: delays.iter().copied().map(grpc::duration).collect(),
         }),
@@ -369,10 +313,7 @@ pub(crate) fn message(view: &RetryPolicyView) -> v1::RetryPolicy {
     let policy = &view.policy;
     let rule = &policy.rule;
     let meta = WireMeta::from(&policy.meta);
-    let name = RetryPolicyName {
-        tenant: view.tenant.clone(),
-        id: policy.slug.clone(),
-    };
+    let name = RetryPolicyName { tenant: view.tenant.clone(), id: policy.slug.clone() };
     v1::RetryPolicy {
         name: name.to_string(),
         uid: policy.id.to_string(),
@@ -394,10 +335,7 @@ pub(crate) fn message(view: &RetryPolicyView) -> v1::RetryPolicy {
 pub(crate) fn messages(page: &Page<RetryPolicyView>) -> v1::ListRetryPoliciesResponse {
     let (retry_policies, next_page_token) =
         super::page::messages(page, |view| view.policy.slug.as_str(), message);
-    v1::ListRetryPoliciesResponse {
-        retry_policies,
-        next_page_token,
-    }
+    v1::ListRetryPoliciesResponse { retry_policies, next_page_token }
 }
 
 #[cfg(test)]

@@ -26,19 +26,14 @@ fn patterns(violations: &mut Violations, texts: &[String]) -> Option<Vec<TypePat
         let count = texts.len();
         violations.add(
             PATTERNS_FIELD,
-            format!(
-                "has {count} patterns; use 1 to {}, such as order.* or *",
-                limits::PATTERNS
-            ),
+            format!("has {count} patterns; use 1 to {}, such as order.* or *", limits::PATTERNS),
         );
         return None;
     }
     let mut patterns = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
-        let pattern = violations.take(
-            &format!("{PATTERNS_FIELD}[{index}]"),
-            TypePattern::parse(text),
-        );
+        let pattern =
+            violations.take(&format!("{PATTERNS_FIELD}[{index}]"), TypePattern::parse(text));
         // Twice the same pattern means the same as once.
         patterns.extend(pattern.filter(|pattern| !patterns.contains(pattern)));
     }
@@ -82,9 +77,7 @@ fn endpoint(
 pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSubscription, Error> {
     let mut violations = Violations::new();
     let subscription = request.subscription.unwrap_or_default();
-    let tenant = violations
-        .take("parent", TenantName::parse(&request.parent))
-        .map(|name| name.0);
+    let tenant = violations.take("parent", TenantName::parse(&request.parent)).map(|name| name.0);
     let slug = new_id(&mut violations, "subscription_id", request.subscription_id);
     let endpoint = endpoint(&mut violations, tenant.as_ref(), &subscription.endpoint);
     let patterns = patterns(&mut violations, &subscription.event_types);
@@ -111,18 +104,8 @@ pub(crate) fn list(request: v1::ListSubscriptionsRequest) -> Result<ListSubscrip
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let scope = format!("{}/subscriptions", request.parent);
-    let page = page(
-        &mut violations,
-        scope,
-        request.page_size,
-        &request.page_token,
-    );
-    let command = || {
-        Some(ListSubscriptions {
-            tenant: parent?.0,
-            page: page?,
-        })
-    };
+    let page = page(&mut violations, scope, request.page_size, &request.page_token);
+    let command = || Some(ListSubscriptions { tenant: parent?.0, page: page? });
     finish(violations, command())
 }
 
@@ -145,10 +128,7 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
         .as_ref()
         .is_none_or(|mask| mask.paths.is_empty() || mask.paths.iter().any(|path| path == "*"));
     let mask = Mask::read(request.update_mask, &fields, &mut violations);
-    let name = violations.take(
-        "subscription.name",
-        SubscriptionName::parse(&subscription.name),
-    );
+    let name = violations.take("subscription.name", SubscriptionName::parse(&subscription.name));
     let etag = etag(&mut violations, "subscription.etag", &subscription.etag);
     let tenant = name.as_ref().map(|name| &name.tenant);
     // Only where the whole resource speaks: a mask that leaves the endpoint out says nothing of it.
@@ -167,14 +147,8 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
         .has("labels")
         .then(|| value::labels(&mut violations, "subscription.labels", subscription.labels))
         .flatten();
-    let command = name.map(|name| UpdateSubscription {
-        name,
-        etag,
-        endpoint,
-        patterns,
-        format,
-        labels,
-    });
+    let command =
+        name.map(|name| UpdateSubscription { name, etag, endpoint, patterns, format, labels });
     finish(violations, command)
 }
 
@@ -182,32 +156,19 @@ pub(crate) fn delete(request: v1::DeleteSubscriptionRequest) -> Result<DeleteSub
     let mut violations = Violations::new();
     let name = violations.take("name", SubscriptionName::parse(&request.name));
     let etag = etag(&mut violations, "etag", &request.etag);
-    finish(
-        violations,
-        name.map(|name| DeleteSubscription { name, etag }),
-    )
+    finish(violations, name.map(|name| DeleteSubscription { name, etag }))
 }
 
 pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
     let subscription = &view.subscription;
     let meta = WireMeta::from(&subscription.meta);
-    let name = SubscriptionName {
-        tenant: view.tenant.clone(),
-        id: subscription.slug.clone(),
-    };
-    let endpoint = EndpointName {
-        tenant: view.tenant.clone(),
-        id: view.endpoint.clone(),
-    };
+    let name = SubscriptionName { tenant: view.tenant.clone(), id: subscription.slug.clone() };
+    let endpoint = EndpointName { tenant: view.tenant.clone(), id: view.endpoint.clone() };
     v1::Subscription {
         name: name.to_string(),
         uid: subscription.id.to_string(),
         endpoint: endpoint.to_string(),
-        event_types: subscription
-            .patterns
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        event_types: subscription.patterns.iter().map(ToString::to_string).collect(),
         payload_format: wire_format(subscription.format).into(),
         labels: value::label_map(&subscription.labels),
         create_time: meta.create_time,
@@ -220,10 +181,7 @@ pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
 pub(crate) fn messages(page: &Page<SubscriptionView>) -> v1::ListSubscriptionsResponse {
     let (subscriptions, next_page_token) =
         super::page::messages(page, |view| view.subscription.slug.as_str(), message);
-    v1::ListSubscriptionsResponse {
-        subscriptions,
-        next_page_token,
-    }
+    v1::ListSubscriptionsResponse { subscriptions, next_page_token }
 }
 
 #[cfg(test)]
@@ -244,11 +202,8 @@ mod tests {
 
     #[test]
     fn a_subscription_names_an_endpoint_and_patterns() {
-        let command = create(request(
-            "tenants/acme/endpoints/e",
-            &["order.*", "*", "order.*"],
-        ))
-        .unwrap();
+        let command =
+            create(request("tenants/acme/endpoints/e", &["order.*", "*", "order.*"])).unwrap();
         assert_eq!(command.slug, None);
         assert_eq!(command.format, PayloadFormat::Envelope);
         assert_eq!(command.patterns.len(), 2);
@@ -256,31 +211,20 @@ mod tests {
 
     #[test]
     fn every_bad_pattern_is_named_by_its_place() {
-        let error = create(request("", &["order.*", "order*", "a b"]))
-            .unwrap_err()
-            .to_string();
-        for part in [
-            "subscription.endpoint: is \"\"",
-            "event_types[1]: is \"order*\"",
-            "event_types[2]",
-        ] {
+        let error = create(request("", &["order.*", "order*", "a b"])).unwrap_err().to_string();
+        for part in
+            ["subscription.endpoint: is \"\"", "event_types[1]: is \"order*\"", "event_types[2]"]
+        {
             assert!(error.contains(part), "{error}");
         }
-        let error = create(request("tenants/acme/endpoints/e", &[]))
-            .unwrap_err()
-            .to_string();
+        let error = create(request("tenants/acme/endpoints/e", &[])).unwrap_err().to_string();
         assert!(error.contains("has 0 patterns; use 1 to 64"), "{error}");
     }
 
     #[test]
     fn another_tenants_endpoint_is_refused() {
-        let error = create(request("tenants/other/endpoints/e", &["*"]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("use tenants/acme/endpoints/{endpoint}"),
-            "{error}"
-        );
+        let error = create(request("tenants/other/endpoints/e", &["*"])).unwrap_err().to_string();
+        assert!(error.contains("use tenants/acme/endpoints/{endpoint}"), "{error}");
     }
 
     #[test]

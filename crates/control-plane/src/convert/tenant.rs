@@ -32,18 +32,11 @@ pub(crate) fn create(request: v1::CreateTenantRequest) -> Result<CreateTenant, E
     let mut violations = Violations::new();
     let tenant = request.tenant.unwrap_or_default();
     let slug = violations.take("tenant_id", tenant_id(request.tenant_id));
-    let display_name = violations.take(
-        "tenant.display_name",
-        value::display_name(tenant.display_name),
-    );
+    let display_name =
+        violations.take("tenant.display_name", value::display_name(tenant.display_name));
     let labels = value::labels(&mut violations, "tenant.labels", tenant.labels);
-    let command = || {
-        Some(CreateTenant {
-            slug: slug?,
-            display_name: display_name?,
-            labels: labels?,
-        })
-    };
+    let command =
+        || Some(CreateTenant { slug: slug?, display_name: display_name?, labels: labels? });
     finish(violations, command())
 }
 
@@ -53,12 +46,7 @@ pub(crate) fn get(request: v1::GetTenantRequest) -> Result<TenantName, Error> {
 
 pub(crate) fn list(request: v1::ListTenantsRequest) -> Result<PageRequest, Error> {
     let mut violations = Violations::new();
-    let page = page(
-        &mut violations,
-        SCOPE.to_owned(),
-        request.page_size,
-        &request.page_token,
-    );
+    let page = page(&mut violations, SCOPE.to_owned(), request.page_size, &request.page_token);
     finish(violations, page)
 }
 
@@ -80,26 +68,13 @@ pub(crate) fn update(request: v1::UpdateTenantRequest) -> Result<UpdateTenant, E
     let etag = etag(&mut violations, "tenant.etag", &tenant.etag);
     let display_name = mask
         .has("display_name")
-        .then(|| {
-            violations.take(
-                "tenant.display_name",
-                value::display_name(tenant.display_name),
-            )
-        })
+        .then(|| violations.take("tenant.display_name", value::display_name(tenant.display_name)))
         .flatten();
     let labels = mask
         .has("labels")
         .then(|| value::labels(&mut violations, "tenant.labels", tenant.labels))
         .flatten();
-    finish(
-        violations,
-        name.map(|name| UpdateTenant {
-            name,
-            etag,
-            display_name,
-            labels,
-        }),
-    )
+    finish(violations, name.map(|name| UpdateTenant { name, etag, display_name, labels }))
 }
 
 pub(crate) fn delete(request: v1::DeleteTenantRequest) -> Result<DeleteTenant, Error> {
@@ -126,10 +101,7 @@ pub(crate) fn message(tenant: &Tenant) -> v1::Tenant {
 pub(crate) fn messages(page: &Page<Tenant>) -> v1::ListTenantsResponse {
     let (tenants, next_page_token) =
         super::page::messages(page, |tenant| tenant.slug.as_str(), message);
-    v1::ListTenantsResponse {
-        tenants,
-        next_page_token,
-    }
+    v1::ListTenantsResponse { tenants, next_page_token }
 }
 
 #[cfg(test)]
@@ -140,43 +112,22 @@ mod tests {
     #[test]
     fn ids_of_tenants_are_required_and_have_no_underscore() {
         for bad in ["", "a_b", "A", "1a", "-a"] {
-            let request = v1::CreateTenantRequest {
-                tenant_id: bad.to_owned(),
-                tenant: None,
-            };
+            let request = v1::CreateTenantRequest { tenant_id: bad.to_owned(), tenant: None };
             let error = create(request).unwrap_err().to_string();
             assert!(error.contains("tenant_id: "), "{bad}: {error}");
         }
-        let request = v1::CreateTenantRequest {
-            tenant_id: "acme-2".to_owned(),
-            tenant: None,
-        };
+        let request = v1::CreateTenantRequest { tenant_id: "acme-2".to_owned(), tenant: None };
         assert_eq!(create(request).unwrap().slug.as_str(), "acme-2");
     }
 
     #[test]
     fn all_violations_come_at_once() {
         let labels = [("bad key".to_owned(), String::new())].into();
-        let tenant = v1::Tenant {
-            display_name: "x".repeat(201),
-            labels,
-            ..Default::default()
-        };
-        let request = v1::CreateTenantRequest {
-            tenant_id: "A".to_owned(),
-            tenant: Some(tenant),
-        };
-        let Err(Error::Invalid(list)) = create(request) else {
-            panic!("accepted")
-        };
-        let fields: Vec<&str> = list
-            .iter()
-            .map(|violation| violation.field.as_str())
-            .collect();
-        assert_eq!(
-            fields,
-            ["tenant_id", "tenant.display_name", "tenant.labels"]
-        );
+        let tenant = v1::Tenant { display_name: "x".repeat(201), labels, ..Default::default() };
+        let request = v1::CreateTenantRequest { tenant_id: "A".to_owned(), tenant: Some(tenant) };
+        let Err(Error::Invalid(list)) = create(request) else { panic!("accepted") };
+        let fields: Vec<&str> = list.iter().map(|violation| violation.field.as_str()).collect();
+        assert_eq!(fields, ["tenant_id", "tenant.display_name", "tenant.labels"]);
     }
 
     #[test]
@@ -193,10 +144,7 @@ mod tests {
             }),
         };
         let set = update(request(&[])).unwrap();
-        assert_eq!(
-            (set.display_name.as_deref(), set.labels.is_some()),
-            (Some("Acme"), false)
-        );
+        assert_eq!((set.display_name.as_deref(), set.labels.is_some()), (Some("Acme"), false));
         assert_eq!(set.etag, Some(Revision(3)));
         let labels = update(request(&["labels"])).unwrap();
         assert_eq!((labels.display_name, labels.labels.is_some()), (None, true));

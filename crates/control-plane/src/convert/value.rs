@@ -53,10 +53,7 @@ pub(super) fn labels(
 
 /// Labels as they go out.
 pub(super) fn label_map(labels: &Labels) -> HashMap<String, String> {
-    labels
-        .iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// A duration within bounds. Whole milliseconds: what is stored is what was sent, so that sending
@@ -167,13 +164,9 @@ mod tests {
 
     #[test]
     fn bounds_are_written_in_the_largest_whole_unit() {
-        for (seconds, text) in [
-            (0, "0 s"),
-            (1, "1 s"),
-            (30, "30 s"),
-            (300, "5 min"),
-            (86_400, "24 h"),
-        ] {
+        for (seconds, text) in
+            [(0, "0 s"), (1, "1 s"), (30, "30 s"), (300, "5 min"), (86_400, "24 h")]
+        {
             assert_eq!(show(Duration::from_secs(seconds)), text);
         }
         assert_eq!(show(Duration::from_secs(30 * 86_400)), "30 d");

@@ -16,7 +16,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use turnbuckle_domain::{Clock, ConfigSource, Propagation, Revision, SecretSealer, StoreError, Timestamp};
+use turnbuckle_domain::{
+    Clock, ConfigSource, Propagation, Revision, SecretSealer, StoreError, Timestamp,
+};
 
 /// Polling is the truth: a change is in use everywhere within this plus one read.
 const POLL: Duration = Duration::from_secs(1);

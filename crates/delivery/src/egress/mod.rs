@@ -80,8 +80,6 @@ impl EgressGuard {
 
 impl TargetPolicy for EgressGuard {
     fn check_url(&self, url: &str) -> Result<(), String> {
-        Self::check_url(self, url)
-            .map(drop)
-            .map_err(|refusal| refusal.to_string())
+        Self::check_url(self, url).map(drop).map_err(|refusal| refusal.to_string())
     }
 }

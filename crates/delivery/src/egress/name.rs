@@ -44,11 +44,7 @@ impl AllowedName {
     }
 
     pub(super) fn covers(&self, name: &str) -> bool {
-        if self.0.starts_with('.') {
-            name.ends_with(&self.0)
-        } else {
-            name == self.0
-        }
+        if self.0.starts_with('.') { name.ends_with(&self.0) } else { name == self.0 }
     }
 }
 
@@ -69,35 +65,21 @@ pub(super) fn is_well_formed(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.split('.').all(|label| {
             (1..=MAX_LABEL).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
         })
 }
 
 pub(super) fn kind(name: &str) -> NameKind {
     let Some((parents, last)) = name.rsplit_once('.') else {
-        return if name == "localhost" {
-            NameKind::Localhost
-        } else {
-            NameKind::Special
-        };
+        return if name == "localhost" { NameKind::Localhost } else { NameKind::Special };
     };
     if last == "localhost" {
         return NameKind::Localhost;
     }
-    let parent = parents
-        .rsplit_once('.')
-        .map_or(parents, |(_, parent)| parent);
+    let parent = parents.rsplit_once('.').map_or(parents, |(_, parent)| parent);
     let is_special = SPECIAL_SUFFIXES.contains(&last)
-        || SPECIAL_DOMAINS
-            .iter()
-            .any(|domain| domain.split_once('.') == Some((parent, last)));
-    if is_special {
-        NameKind::Special
-    } else {
-        NameKind::Public
-    }
+        || SPECIAL_DOMAINS.iter().any(|domain| domain.split_once('.') == Some((parent, last)));
+    if is_special { NameKind::Special } else { NameKind::Public }
 }
 
 #[cfg(test)]

@@ -73,11 +73,7 @@ impl EgressPolicy {
         let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()
             .map_err(|_| PolicyError::Certificate)?;
-        if found.is_empty() {
-            Err(PolicyError::Certificate)
-        } else {
-            Ok(found)
-        }
+        if found.is_empty() { Err(PolicyError::Certificate) } else { Ok(found) }
     }
 }
 
@@ -97,9 +93,8 @@ mod tests {
     #[test]
     fn networks_are_parsed_or_named_in_the_error() {
         let parsed = EgressPolicy::networks(&["127.0.0.0/8", " ::1 ", "10.9.9.9/8"]).unwrap();
-        let expected: Vec<IpNet> = ["127.0.0.0/8", "::1/128", "10.0.0.0/8"]
-            .map(|net| net.parse().unwrap())
-            .into();
+        let expected: Vec<IpNet> =
+            ["127.0.0.0/8", "::1/128", "10.0.0.0/8"].map(|net| net.parse().unwrap()).into();
         assert_eq!(parsed, expected);
         for wrong in ["", "10.0.0.0/33", "localhost", "10.0.0/8"] {
             let error = EgressPolicy::networks(&[wrong]).unwrap_err();
@@ -109,9 +104,6 @@ mod tests {
 
     #[test]
     fn text_without_a_certificate_is_refused() {
-        assert_eq!(
-            EgressPolicy::certificates(b"hello"),
-            Err(PolicyError::Certificate)
-        );
+        assert_eq!(EgressPolicy::certificates(b"hello"), Err(PolicyError::Certificate));
     }
 }

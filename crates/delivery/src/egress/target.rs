@@ -205,12 +205,9 @@ fn judge_name(guard: &EgressGuard, name: &str) -> Result<JudgedHost, Refusal> {
 impl EgressGuard {
     /// What `localhost` means here: the loopback addresses that the allow list covers.
     pub(super) fn loopback_addresses(&self) -> impl Iterator<Item = IpAddr> {
-        [
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ]
-        .into_iter()
-        .filter(|address| self.addresses.judge(*address).is_some())
+        [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+            .into_iter()
+            .filter(|address| self.addresses.judge(*address).is_some())
     }
 }
 

@@ -54,14 +54,7 @@ impl Resolver for ScriptedResolver {
 /// A guard that allows these networks.
 pub(crate) fn guard_allowing(networks: &[&str], resolver: ScriptedResolver) -> EgressGuard {
     let allow = EgressPolicy::networks(networks).unwrap();
-    EgressGuard::new(
-        EgressPolicy {
-            allow,
-            ..EgressPolicy::default()
-        },
-        Arc::new(resolver),
-    )
-    .unwrap()
+    EgressGuard::new(EgressPolicy { allow, ..EgressPolicy::default() }, Arc::new(resolver)).unwrap()
 }
 
 fn strict() -> EgressGuard {
@@ -88,13 +81,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
     (
         "unspecified",
-        &[
-            "http://0/",
-            "http://0.0.0.0/",
-            "http://0.1.2.3/",
-            "http://00000000/",
-            "http://[::]/",
-        ],
+        &["http://0/", "http://0.0.0.0/", "http://0.1.2.3/", "http://00000000/", "http://[::]/"],
     ),
     (
         "broadcast",
@@ -299,11 +286,7 @@ fn hostile_urls_are_refused_without_the_network() {
 fn honest_urls_pass() {
     let guard = strict();
     for url in ALLOWED {
-        assert!(
-            guard.check_url(url).is_ok(),
-            "{url:?}: {:?}",
-            guard.check_url(url)
-        );
+        assert!(guard.check_url(url).is_ok(), "{url:?}: {:?}", guard.check_url(url));
     }
 }
 
@@ -319,10 +302,7 @@ async fn hostile_answers_are_refused_after_resolution() {
             verdicts.push(guard.judge_answers(&answers));
         }
         assert_eq!(verdicts.last(), Some(&Err(Refusal::Address)), "{name}");
-        let refused = guard
-            .connect(&target, Instant::now() + SOON)
-            .await
-            .unwrap_err();
+        let refused = guard.connect(&target, Instant::now() + SOON).await.unwrap_err();
         assert_eq!(refused, ConnectError::Blocked(Refusal::Address), "{name}");
     }
 }
@@ -340,12 +320,7 @@ fn allowed_networks_open_their_addresses_on_any_port_and_nothing_else() {
     ] {
         assert!(guard.check_url(url).is_ok(), "{url}");
     }
-    for url in [
-        "http://192.168.1.1/",
-        "http://[::1]/",
-        "http://10.0.0.1:0/",
-        "http://db/",
-    ] {
+    for url in ["http://192.168.1.1/", "http://[::1]/", "http://10.0.0.1:0/", "http://db/"] {
         assert!(guard.check_url(url).is_err(), "{url}");
     }
     let v6_only = guard_allowing(&["::1"], ScriptedResolver::default());
@@ -361,10 +336,7 @@ fn plain_http_can_be_switched_off_except_for_what_the_operator_opened() {
         ..EgressPolicy::default()
     };
     let guard = EgressGuard::new(policy, Arc::new(ScriptedResolver::default())).unwrap();
-    assert_eq!(
-        guard.check_url("http://example.com/").unwrap_err(),
-        Refusal::PlainHttp
-    );
+    assert_eq!(guard.check_url("http://example.com/").unwrap_err(), Refusal::PlainHttp);
     assert!(guard.check_url("https://example.com/").is_ok());
     assert!(guard.check_url("http://10.0.0.1/").is_ok());
 }
@@ -379,39 +351,18 @@ async fn a_named_local_host_is_asked_as_written_and_its_addresses_are_judged() {
     let guard = EgressGuard::new(policy, Arc::new(resolver)).unwrap();
     assert_eq!(guard.check_url("http://other/").unwrap_err(), Refusal::Name);
     let target = guard.check_url("http://receiver:5432/").unwrap();
-    let refused = guard
-        .connect(&target, Instant::now() + SOON)
-        .await
-        .unwrap_err();
+    let refused = guard.connect(&target, Instant::now() + SOON).await.unwrap_err();
     assert_eq!(refused, ConnectError::Blocked(Refusal::Address));
 }
 
 #[test]
 fn extreme_urls_are_refused_or_kept_without_harm() {
     let guard = strict();
-    assert!(
-        guard
-            .check_url(&format!("https://{}/", "a".repeat(2_000)))
-            .is_err()
-    );
-    assert!(
-        guard
-            .check_url(&format!("https://example.com/{}", "a".repeat(8 * 1024)))
-            .is_err()
-    );
-    assert!(
-        guard
-            .check_url(&format!("https://example.com/{}", "a".repeat(2_000)))
-            .is_ok()
-    );
-    assert!(
-        guard
-            .check_url(&format!("https://{}.com/", ["a"; 62].join(".")))
-            .is_ok()
-    );
-    let many: Vec<IpAddr> = (0..500)
-        .map(|n| IpAddr::from([8, 8, (n / 250) as u8, 1]))
-        .collect();
+    assert!(guard.check_url(&format!("https://{}/", "a".repeat(2_000))).is_err());
+    assert!(guard.check_url(&format!("https://example.com/{}", "a".repeat(8 * 1024))).is_err());
+    assert!(guard.check_url(&format!("https://example.com/{}", "a".repeat(2_000))).is_ok());
+    assert!(guard.check_url(&format!("https://{}.com/", ["a"; 62].join("."))).is_ok());
+    let many: Vec<IpAddr> = (0..500).map(|n| IpAddr::from([8, 8, (n / 250) as u8, 1])).collect();
     assert_eq!(guard.judge_answers(&many).unwrap().len(), 500);
 }
 
@@ -419,36 +370,11 @@ fn extreme_urls_are_refused_or_kept_without_harm() {
 fn a_target_carries_the_request_line_and_host_header() {
     let guard = strict();
     for (url, host, line, origin) in [
-        (
-            "https://EXAMPLE.com",
-            "example.com",
-            "/",
-            "https://example.com:443",
-        ),
-        (
-            "https://example.com./a?b#c",
-            "example.com",
-            "/a?b",
-            "https://example.com:443",
-        ),
-        (
-            "http://example.com:8080/?",
-            "example.com:8080",
-            "/?",
-            "http://example.com:8080",
-        ),
-        (
-            "https://example.com:443/x",
-            "example.com",
-            "/x",
-            "https://example.com:443",
-        ),
-        (
-            "https://[2606::1]:8443/",
-            "[2606::1]:8443",
-            "/",
-            "https://[2606::1]:8443",
-        ),
+        ("https://EXAMPLE.com", "example.com", "/", "https://example.com:443"),
+        ("https://example.com./a?b#c", "example.com", "/a?b", "https://example.com:443"),
+        ("http://example.com:8080/?", "example.com:8080", "/?", "http://example.com:8080"),
+        ("https://example.com:443/x", "example.com", "/x", "https://example.com:443"),
+        ("https://[2606::1]:8443/", "[2606::1]:8443", "/", "https://[2606::1]:8443"),
         (
             "https://example.com/\u{8def}?q=\u{e9}|^",
             "example.com",
@@ -466,29 +392,20 @@ fn a_target_carries_the_request_line_and_host_header() {
 #[test]
 fn neither_debug_nor_the_refusal_repeats_the_url() {
     let guard = strict();
-    let target = guard
-        .check_url("https://example.com/marker?marker=marker")
-        .unwrap();
+    let target = guard.check_url("https://example.com/marker?marker=marker").unwrap();
     assert!(!format!("{target:?}").contains("marker"));
-    for url in [
-        "https://marker:marker@example.com/",
-        "https://marker/",
-        "http://10.0.0.77/marker",
-    ] {
+    for url in ["https://marker:marker@example.com/", "https://marker/", "http://10.0.0.77/marker"]
+    {
         let policy: &dyn TargetPolicy = &guard;
         let sentence = policy.check_url(url).unwrap_err();
-        assert!(
-            !sentence.contains("marker") && !sentence.contains("10.0"),
-            "{sentence}"
-        );
+        assert!(!sentence.contains("marker") && !sentence.contains("10.0"), "{sentence}");
     }
 }
 
 #[tokio::test]
 async fn failures_of_resolution_are_of_the_dns_phase() {
-    let resolver = ScriptedResolver::default()
-        .with("empty.test.", &[&[]])
-        .with("silent.test.", &[]);
+    let resolver =
+        ScriptedResolver::default().with("empty.test.", &[&[]]).with("silent.test.", &[]);
     let guard = guard_allowing(&[], resolver);
     let soon = Duration::from_millis(50);
     for (name, expected) in [
@@ -497,10 +414,7 @@ async fn failures_of_resolution_are_of_the_dns_phase() {
         ("silent.test", ConnectError::TimedOut(Phase::Dns)),
     ] {
         let target = guard.check_url(&format!("https://{name}/")).unwrap();
-        let error = guard
-            .connect(&target, Instant::now() + soon)
-            .await
-            .unwrap_err();
+        let error = guard.connect(&target, Instant::now() + soon).await.unwrap_err();
         assert_eq!(error, expected, "{name}");
     }
 }
@@ -509,10 +423,7 @@ async fn failures_of_resolution_are_of_the_dns_phase() {
 async fn a_target_made_before_a_rule_is_refused_under_it() {
     let before = guard_allowing(&["127.0.0.0/8"], ScriptedResolver::default());
     let target = before.check_url("http://127.0.0.1:9/").unwrap();
-    let error = strict()
-        .connect(&target, Instant::now() + SOON)
-        .await
-        .unwrap_err();
+    let error = strict().connect(&target, Instant::now() + SOON).await.unwrap_err();
     assert_eq!(AttemptOutcome::from(error), AttemptOutcome::Blocked);
 }
 
@@ -524,15 +435,10 @@ async fn the_next_address_is_tried_when_one_refuses() {
     let answers: &[&str] = &["::1", "127.0.0.2", "127.0.0.1"];
     let resolver = ScriptedResolver::default().with("hooks.test.", &[answers]);
     let guard = guard_allowing(&["127.0.0.0/8", "::1"], resolver);
-    let target = guard
-        .check_url(&format!("http://hooks.test:{port}/"))
-        .unwrap();
+    let target = guard.check_url(&format!("http://hooks.test:{port}/")).unwrap();
     let Stream::Plain(stream) = guard.connect(&target, Instant::now() + SOON).await.unwrap() else {
         panic!("http is plain");
     };
-    assert_eq!(
-        stream.peer_addr().unwrap(),
-        SocketAddr::from(([127, 0, 0, 1], port))
-    );
+    assert_eq!(stream.peer_addr().unwrap(), SocketAddr::from(([127, 0, 0, 1], port)));
     assert!(stream.nodelay().unwrap());
 }

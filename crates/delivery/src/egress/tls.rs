@@ -11,13 +11,9 @@ use tokio_rustls::{
 pub(super) fn connector(
     extra_roots: &[CertificateDer<'static>],
 ) -> Result<TlsConnector, PolicyError> {
-    let mut roots = RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-    };
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for root in extra_roots {
-        roots
-            .add(root.clone())
-            .map_err(|_| PolicyError::Certificate)?;
+        roots.add(root.clone()).map_err(|_| PolicyError::Certificate)?;
     }
     // The provider is named, so that no process-wide default decides.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

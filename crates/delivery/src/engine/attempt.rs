@@ -5,6 +5,7 @@ use crate::{
     config::EndpointEntry,
     format::{BodyType, body},
     http::{HttpSender, OutgoingRequest},
+    metrics::AttemptMetrics,
 };
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -21,11 +22,12 @@ static JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Makes attempts.
 pub(crate) struct Attempter {
     sender: Arc<HttpSender>,
+    metrics: AttemptMetrics,
 }
 
 impl Attempter {
-    pub(crate) const fn new(sender: Arc<HttpSender>) -> Self {
-        Self { sender }
+    pub(crate) fn new(sender: Arc<HttpSender>) -> Self {
+        Self { sender, metrics: AttemptMetrics::new() }
     }
 
     /// Makes one attempt. A panic inside is an outcome too: it costs neither slot nor delivery.
@@ -59,9 +61,9 @@ impl Attempter {
         let timeout = entry.endpoint.target.timeout;
         let request = OutgoingRequest { target, headers, body: body.bytes, timeout };
         let sent = self.sender.send(request).await;
-        metrics::histogram!("turnbuckle_attempt_duration_seconds").record(sent.duration);
+        self.metrics.duration.record(sent.duration);
         if sent.reused {
-            metrics::counter!("turnbuckle_connections_reused_total").increment(1);
+            self.metrics.reused.increment(1);
         }
         (sent.outcome, sent.duration)
     }
@@ -95,8 +97,7 @@ fn headers(
     let signed = turnbuckle_signing::sign(entry.profile, &keys, &message, &entry.signer_options)
         .map_err(|_| RequestFault::Signing)?;
     for (name, text) in signed {
-        let name =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| RequestFault::Request)?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| RequestFault::Request)?;
         headers.insert(name, value(&text)?);
     }
     Ok(headers)

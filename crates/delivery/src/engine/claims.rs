@@ -7,7 +7,7 @@ use super::{
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
-use turnbuckle_domain::{Clock, DeliveryQueue, LaneClaim, Shard};
+use turnbuckle_domain::{Clock, DeliveryQueue, EndpointId, LaneClaim, Shard};
 
 /// Starts reads whose answers come back as inputs. At most one of each kind is under way.
 pub(super) struct Reads {
@@ -16,6 +16,7 @@ pub(super) struct Reads {
     pub(super) tasks: TaskTracker,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) claiming: bool,
+    pub(super) hinting: bool,
     pub(super) discovering: Option<Instant>,
     pub(super) next_discovery: Instant,
 }
@@ -50,6 +51,19 @@ impl Reads {
                 }
             };
             answer(&inputs, Input::Discovered { lanes, shared }).await;
+        });
+    }
+
+    /// Tells other workers about endpoints that are theirs. While one hint is on its way, the next
+    /// collects, so that a flood of publishes makes few notifications.
+    pub(super) fn hint(&mut self, endpoints: Vec<EndpointId>) {
+        self.hinting = true;
+        let (queue, inputs) = (Arc::clone(&self.queue), self.inputs.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = queue.hint(&endpoints).await {
+                tracing::debug!(error = &error as &dyn std::error::Error, "hint not sent");
+            }
+            answer(&inputs, Input::Hinted).await;
         });
     }
 

@@ -11,7 +11,7 @@ use super::{
     limits::{CLAIM_LANES, CLAIM_ROWS, EngineSettings, INPUT_BATCH, INPUTS},
     settle::SettleQueue,
 };
-use crate::config::ConfigHandle;
+use crate::{config::ConfigHandle, metrics::EngineMetrics};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, HashSet, VecDeque},
@@ -63,6 +63,9 @@ pub(crate) struct Dispatcher {
     timers: BinaryHeap<Reverse<(Timestamp, EndpointId)>>,
     /// Lanes that may want a claim, in turn, so that many lanes share claims fairly.
     hungry: VecDeque<EndpointId>,
+    /// Endpoints of other workers that were published to here.
+    foreign: HashSet<EndpointId>,
+    metrics: EngineMetrics,
     in_flight: usize,
     unsettled: usize,
     held: usize,
@@ -79,6 +82,7 @@ impl Dispatcher {
             tasks: parts.tasks.clone(),
             clock: Arc::clone(&parts.clock),
             claiming: false,
+            hinting: false,
             discovering: None,
             next_discovery: Instant::now(),
         };
@@ -103,6 +107,8 @@ impl Dispatcher {
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             hungry: VecDeque::new(),
+            foreign: HashSet::new(),
+            metrics: EngineMetrics::new(),
             in_flight: 0,
             unsettled: 0,
             held: 0,
@@ -168,7 +174,9 @@ impl Dispatcher {
     /// When to look even if nothing comes in: the nearest timer, or the next discovery.
     fn next_wake(&self) -> Instant {
         let discovery = self.reads.next_discovery;
-        let Some(Reverse((at, _))) = self.timers.peek() else { return discovery };
+        let Some(Reverse((at, _))) = self.timers.peek() else {
+            return discovery;
+        };
         discovery.min(Instant::now() + at.since(self.clock.now()))
     }
 
@@ -178,12 +186,16 @@ impl Dispatcher {
             && at <= now
         {
             self.timers.pop();
-            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            let Some(lane) = self.lanes.get_mut(&endpoint) else {
+                continue;
+            };
             if lane.suspended_until.is_some_and(|until| until <= now) {
                 lane.suspended_until = None;
                 self.mark_ready(endpoint);
             }
-            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            let Some(lane) = self.lanes.get_mut(&endpoint) else {
+                continue;
+            };
             if lane.take_due_retries(now) {
                 self.make_hungry(endpoint);
             }
@@ -209,6 +221,10 @@ impl Dispatcher {
 
     /// Claims for lanes with room, and discovery when its time has come.
     fn ask_store(&mut self) {
+        if !self.foreign.is_empty() && !self.reads.hinting {
+            let endpoints = self.foreign.drain().collect();
+            self.reads.hint(endpoints);
+        }
         if !self.certain || self.leases.is_empty() {
             return;
         }
@@ -232,11 +248,17 @@ impl Dispatcher {
             if rows == 0 || claims.len() == CLAIM_LANES {
                 break;
             }
-            let Some(endpoint) = self.hungry.pop_front() else { break };
+            let Some(endpoint) = self.hungry.pop_front() else {
+                break;
+            };
             let usable = self.is_usable(Shard::of(endpoint));
-            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            let Some(lane) = self.lanes.get_mut(&endpoint) else {
+                continue;
+            };
             lane.hungry = false;
-            let Some(mut claim) = lane.wanted_claim().filter(|_| usable) else { continue };
+            let Some(mut claim) = lane.wanted_claim().filter(|_| usable) else {
+                continue;
+            };
             // A few from each of many lanes: nobody's backlog fills a claim alone while others wait.
             let fair = rows.min((CLAIM_ROWS / (self.hungry.len() + 1)).max(16));
             claim.limit = claim.limit.min(u16::try_from(fair).unwrap_or(u16::MAX));
@@ -266,10 +288,10 @@ impl Dispatcher {
     }
 
     fn finish_give_back(&mut self) {
-        let Some((shards, _)) = &self.given_back else { return };
-        let busy = |lane: &Lane| {
-            shards.contains(&lane.shard) && lane.held() > lane.queued()
+        let Some((shards, _)) = &self.given_back else {
+            return;
         };
+        let busy = |lane: &Lane| shards.contains(&lane.shard) && lane.held() > lane.queued();
         if self.lanes.values().any(busy) {
             return;
         }
@@ -281,8 +303,8 @@ impl Dispatcher {
     }
 
     fn report(&self) {
-        metrics::gauge!("turnbuckle_attempts_in_flight").set(self.in_flight as f64);
-        metrics::gauge!("turnbuckle_deliveries_held").set(self.held as f64);
-        metrics::gauge!("turnbuckle_lanes").set(self.lanes.len() as f64);
+        self.metrics.attempts_in_flight.set(self.in_flight as f64);
+        self.metrics.deliveries_held.set(self.held as f64);
+        self.metrics.lanes.set(self.lanes.len() as f64);
     }
 }

@@ -46,6 +46,8 @@ pub(crate) enum Input {
     GiveBack { shards: Vec<Shard>, done: oneshot::Sender<()> },
     /// Nothing is known about our leases since too long: start nothing.
     LeasesUncertain,
+    /// Other workers were told; the next hint may go.
+    Hinted,
     /// Look at this endpoint.
     Wake(EndpointId),
 }

@@ -2,7 +2,7 @@
 
 use super::{
     input::Job,
-    limits::{LANE_QUEUE_MAX, LANE_REFILL_AT, RETRY_TIMES_MAX},
+    limits::{HANDOFF_LATE_MAX, LANE_QUEUE_MAX, LANE_REFILL_AT, RETRY_TIMES_MAX},
 };
 use std::{
     cmp::Reverse,
@@ -26,6 +26,8 @@ pub(crate) struct Lane {
     pub(crate) backlog: bool,
     /// A claim is under way; what overflows meanwhile keeps `backlog` set.
     claiming: bool,
+    /// Settled while the claim was under way: the claim may have read them before.
+    settled_in_claim: HashSet<DeliveryId>,
     overflowed: bool,
     /// Where the last claim ended.
     cursor: (Timestamp, DeliveryId),
@@ -49,6 +51,7 @@ impl Lane {
             in_flight: 0,
             backlog: false,
             claiming: false,
+            settled_in_claim: HashSet::new(),
             overflowed: false,
             cursor: START,
             retries: BinaryHeap::new(),
@@ -78,6 +81,13 @@ impl Lane {
     /// Takes a delivery straight from its commit. When there is no room, or older ones still wait
     /// in the store, it stays there.
     pub(crate) fn hand_off(&mut self, job: Job, has_room: bool) -> Result<(), Job> {
+        if (job.delivery.due_at, job.delivery.id) <= self.cursor {
+            // A claim has been past it: it may have been sent already, while this was on its way.
+            // The store knows.
+            self.cursor = START;
+            self.note_overflow();
+            return Err(job);
+        }
         if !has_room || self.backlog || self.claiming || self.queue.len() >= LANE_QUEUE_MAX {
             self.note_overflow();
             return Err(job);
@@ -127,25 +137,37 @@ impl Lane {
 
     pub(crate) fn claim_failed(&mut self) {
         self.claiming = false;
+        self.settled_in_claim.clear();
     }
 
     /// A claim is over. Fewer rows than asked for: the store has no more that are due, but for what
     /// overflowed meanwhile.
     pub(crate) fn claim_ended(&mut self, asked: u16, got: usize) {
-        self.claiming = false;
+        if !self.claiming {
+            return;
+        }
+        self.claim_failed();
         if got < usize::from(asked) {
             self.backlog = self.overflowed;
         }
     }
 
-    /// A row of a claim. False when it is here already.
+    /// Whether a row of a claim is to be taken: not when it is here already, not when it was settled
+    /// after the claim had read it, and not when the shard went and came back in between.
+    pub(crate) fn wants(&self, id: DeliveryId) -> bool {
+        self.claiming && !self.held.contains(&id) && !self.settled_in_claim.contains(&id)
+    }
+
+    /// A row of a claim. False when it is not wanted.
     pub(crate) fn claimed(&mut self, job: Job) -> bool {
-        self.cursor = self.cursor.max((job.delivery.due_at, job.delivery.id));
-        let is_new = !self.held.contains(&job.delivery.id);
-        if is_new {
+        let is_wanted = self.wants(job.delivery.id);
+        if self.claiming {
+            self.cursor = self.cursor.max((job.delivery.due_at, job.delivery.id));
+        }
+        if is_wanted {
             self.push(job);
         }
-        is_new
+        is_wanted
     }
 
     /// Moves past a row that never becomes a job.
@@ -156,6 +178,9 @@ impl Lane {
 
     pub(crate) fn settled(&mut self, id: DeliveryId) {
         self.held.remove(&id);
+        if self.claiming {
+            self.settled_in_claim.insert(id);
+        }
     }
 
     /// Discovery saw this first pending delivery, due by now.
@@ -195,6 +220,11 @@ impl Lane {
         self.retries.peek().map(|Reverse(at)| *at)
     }
 
+    /// Nothing is left to remember, and no hand-off that a claim overtook can still be on its way.
+    pub(crate) fn can_go(&self, now: Timestamp) -> bool {
+        self.is_idle() && (self.cursor == START || self.cursor.0 + HANDOFF_LATE_MAX < now)
+    }
+
     /// The worker loses the shard: what is queued belongs to somebody else now. Answers how many
     /// deliveries and payload bytes that were. What is in flight or unsettled is still held.
     pub(crate) fn drain(&mut self) -> (usize, usize) {
@@ -204,6 +234,7 @@ impl Lane {
             self.held.remove(&job.delivery.id);
             bytes += job.event.data.len();
         }
+        self.claim_failed();
         self.backlog = false;
         self.overflowed = false;
         self.cursor = START;
@@ -211,3 +242,6 @@ impl Lane {
         (count, bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// Attempts in flight in one process: what 1,024 open files and a few tens of MiB of buffers carry.
-pub(super) const IN_FLIGHT_MAX: usize = 896;
+/// Attempts in flight in one process: 256 endpoints that hang with all of their default slots, at
+/// some 20 KiB each. The process raises its limit of open files to carry them.
+pub(super) const IN_FLIGHT_MAX: usize = 4_096;
 /// Deliveries waiting in the memory of one lane. Past it they wait in the store.
 pub(super) const LANE_QUEUE_MAX: usize = 512;
 /// A lane asks for more when it has fallen to this, so that it does not run dry during a claim.
@@ -23,8 +24,10 @@ pub(super) const CLAIM_LANES: usize = 64;
 pub(super) const CLAIM_ROWS: usize = 1_000;
 /// Retry times remembered per lane. Later ones are found by discovery, at most its period late.
 pub(super) const RETRY_TIMES_MAX: usize = 256;
+/// A hand-off that is later than this after its commit is not on its way any more.
+pub(super) const HANDOFF_LATE_MAX: Duration = Duration::from_secs(60);
 /// Inputs waiting for the dispatcher.
-pub(super) const INPUTS: usize = 4_096;
+pub(super) const INPUTS: usize = 8_192;
 /// Inputs taken at once.
 pub(super) const INPUT_BATCH: usize = 256;
 /// Looking for pending deliveries that nobody handed over: other nodes', and those of a lost answer.
@@ -36,6 +39,11 @@ pub(super) const SUSPENDED_RECHECK: Duration = Duration::from_secs(1);
 /// First and longest wait of the loops that repeat a failed store call.
 pub(super) const STORE_RETRY: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Endpoints of other workers remembered for the next hint. The rest is found by their discovery.
+pub(super) const FOREIGN_MAX: usize = 10_000;
+/// Between two tries to hear other workers' hints.
+pub(crate) const LISTEN_RETRY: Duration = Duration::from_secs(1);
 
 /// What an operator can set.
 #[derive(Debug, Clone, Copy)]

@@ -23,4 +23,5 @@ pub(crate) use dispatcher::{Dispatcher, DispatcherParts};
 pub(crate) use input::{Handoff, Input};
 pub(crate) use leases::LeaseKeeper;
 pub use limits::EngineSettings;
+pub(crate) use limits::LISTEN_RETRY;
 pub(crate) use settle::{SettleQueue, SettleWriter};

@@ -71,9 +71,10 @@ impl SettleWriter {
     /// Writes until the queue is closed and empty.
     pub(crate) async fn run(self) {
         while let Some(results) = self.results.take().await {
-            for chunk in results.chunks(SETTLE_BATCH) {
+            let mut results = results.into_iter();
+            while results.len() > 0 {
                 let (endpoints, batch): (Vec<EndpointId>, Vec<Settlement>) =
-                    chunk.iter().cloned().unzip();
+                    results.by_ref().take(SETTLE_BATCH).unzip();
                 let outcomes = self.write(&batch).await;
                 count(&outcomes);
                 let settled: Vec<(EndpointId, DeliveryId)> =

@@ -22,7 +22,8 @@ pub(super) fn child<'a>(
     text: &'a str,
     collection: &str,
 ) -> Result<(ResourceId, &'a str), Error> {
-    let malformed = || Error::invalid(field, format!("use the form tenants/{{tenant}}/{collection}/{{id}}"));
+    let malformed =
+        || Error::invalid(field, format!("use the form tenants/{{tenant}}/{collection}/{{id}}"));
     let mut parts = text.split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("tenants"), Some(tenant), Some(kind), Some(id), None)
@@ -78,10 +79,7 @@ pub(super) fn published(tenant: &ResourceId, published: Published) -> v1::Publis
 }
 
 /// One event's part of a batch answer: the same code and reason that a single publish would give.
-pub(super) fn result(
-    tenant: &ResourceId,
-    outcome: Result<Published, Error>,
-) -> v1::PublishResult {
+pub(super) fn result(tenant: &ResourceId, outcome: Result<Published, Error>) -> v1::PublishResult {
     use v1::publish_result::Result as Kind;
     let kind = match outcome {
         Ok(accepted) => Kind::Accepted(published(tenant, accepted)),

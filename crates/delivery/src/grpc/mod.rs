@@ -8,9 +8,7 @@ use crate::plane::DeliveryPlane;
 use deliveries::DeliveriesService;
 use events::EventsService;
 use turnbuckle_domain::event_limits;
-use turnbuckle_proto::v1::{
-    deliveries_server::DeliveriesServer, events_server::EventsServer,
-};
+use turnbuckle_proto::v1::{deliveries_server::DeliveriesServer, events_server::EventsServer};
 
 /// A batch of events with its framing.
 const MESSAGE_BYTES: usize = event_limits::BATCH_BYTES + 1024 * 1024;
@@ -18,7 +16,9 @@ const MESSAGE_BYTES: usize = event_limits::BATCH_BYTES + 1024 * 1024;
 impl DeliveryPlane {
     /// The Events service.
     #[must_use]
-    pub fn events_service(&self) -> EventsServer<impl turnbuckle_proto::v1::events_server::Events + use<>> {
+    pub fn events_service(
+        &self,
+    ) -> EventsServer<impl turnbuckle_proto::v1::events_server::Events + use<>> {
         EventsServer::new(EventsService::new(self)).max_decoding_message_size(MESSAGE_BYTES)
     }
 

@@ -17,22 +17,12 @@ pub(super) struct AnswerBody {
 /// decided with the status.
 pub(super) async fn read(mut body: Incoming, cap: usize, deadline: Instant) -> AnswerBody {
     if body.is_end_stream() {
-        return AnswerBody {
-            excerpt: Bytes::new(),
-            is_complete: true,
-        };
+        return AnswerBody { excerpt: Bytes::new(), is_complete: true };
     }
-    let mut excerpt = Excerpt {
-        first: Bytes::new(),
-        joined: BytesMut::new(),
-        cap,
-    };
+    let mut excerpt = Excerpt { first: Bytes::new(), joined: BytesMut::new(), cap };
     let reading = excerpt.fill(&mut body);
     let is_complete = timeout_at(deadline, reading).await.unwrap_or(false);
-    AnswerBody {
-        excerpt: excerpt.into_bytes(),
-        is_complete,
-    }
+    AnswerBody { excerpt: excerpt.into_bytes(), is_complete }
 }
 
 /// A body in one frame, as most are, is not copied.
@@ -73,10 +63,6 @@ impl Excerpt {
     }
 
     fn into_bytes(self) -> Bytes {
-        if self.joined.is_empty() {
-            self.first
-        } else {
-            self.joined.freeze()
-        }
+        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
     }
 }

@@ -50,12 +50,7 @@ impl Connection {
             .await?;
         let (kept, discarded) = oneshot::channel();
         tasks.spawn(drive(driver, discarded));
-        Ok(Self {
-            requests,
-            meter,
-            opened_at: Instant::now(),
-            _kept: kept,
-        })
+        Ok(Self { requests, meter, opened_at: Instant::now(), _kept: kept })
     }
 
     /// Sends the request and waits for the answer's head.

@@ -22,20 +22,14 @@ impl Failure {
         let cause = cause(error);
         // A cancelled request was never written, whatever arrived in the meantime.
         let is_unanswered = error.is_canceled() || (received == 0 && cause == Unreachable::Reset);
-        if is_unanswered {
-            Self::Unanswered(cause)
-        } else {
-            Self::Broken(cause)
-        }
+        if is_unanswered { Self::Unanswered(cause) } else { Self::Broken(cause) }
     }
 }
 
 impl From<Failure> for AttemptOutcome {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::TimedOut => Self::TimedOut {
-                phase: Phase::FirstByte,
-            },
+            Failure::TimedOut => Self::TimedOut { phase: Phase::FirstByte },
             Failure::Unanswered(cause) | Failure::Broken(cause) => Self::Unreachable { cause },
         }
     }
@@ -47,10 +41,7 @@ fn cause(error: &hyper::Error) -> Unreachable {
     }
     let mut source = error.source();
     while let Some(layer) = source {
-        if let Some(inner) = layer
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-        {
+        if let Some(inner) = layer.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             if inner.is::<AnswerTooLong>() {
                 return Unreachable::Protocol;
             }

@@ -45,16 +45,8 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(max_idle_per_origin: usize, max_idle: usize) -> Self {
-        let state = State {
-            stacks: HashMap::new(),
-            total: 0,
-            next_sweep: Instant::now(),
-        };
-        Self {
-            state: Mutex::new(state),
-            max_idle_per_origin,
-            max_idle,
-        }
+        let state = State { stacks: HashMap::new(), total: 0, next_sweep: Instant::now() };
+        Self { state: Mutex::new(state), max_idle_per_origin, max_idle }
     }
 
     /// The connection used last, unless it has been idle too long.
@@ -79,16 +71,9 @@ impl Pool {
         if connection.is_closed() || connection.age(now) >= MAX_AGE {
             return;
         }
-        let idle = Idle {
-            connection,
-            since: now,
-        };
+        let idle = Idle { connection, since: now };
         let mut state = self.lock();
-        let swept = if now >= state.next_sweep {
-            state.sweep(now)
-        } else {
-            Vec::new()
-        };
+        let swept = if now >= state.next_sweep { state.sweep(now) } else { Vec::new() };
         let refused = state.push(origin, idle, self.max_idle_per_origin, self.max_idle);
         drop(state);
         drop((swept, refused));

@@ -58,10 +58,7 @@ mod tests {
         ] {
             assert_eq!(parsed(text), Some(Duration::from_secs(120)), "{text}");
         }
-        for past in [
-            "Sun, 06 Nov 1994 08:49:37 GMT",
-            "Thu, 01 Jan 1970 00:00:00 GMT",
-        ] {
+        for past in ["Sun, 06 Nov 1994 08:49:37 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"] {
             assert_eq!(parsed(past), None, "{past}");
         }
     }

@@ -42,11 +42,7 @@ impl Default for SenderLimits {
     /// 128 connections carry more than one core can send; 512 in all stay below the usual 1,024
     /// open files; 16 KiB hold any acknowledgement and most error pages.
     fn default() -> Self {
-        Self {
-            max_idle_per_origin: 128,
-            max_idle: 512,
-            max_body: 16 * 1024,
-        }
+        Self { max_idle_per_origin: 128, max_idle: 512, max_body: 16 * 1024 }
     }
 }
 
@@ -100,13 +96,7 @@ impl HttpSender {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let pool = Pool::new(limits.max_idle_per_origin, limits.max_idle);
-        Self {
-            guard,
-            pool,
-            max_body: limits.max_body,
-            tasks,
-            clock,
-        }
+        Self { guard, pool, max_body: limits.max_body, tasks, clock }
     }
 
     /// The guard that judges targets and opens connections.
@@ -125,34 +115,18 @@ impl HttpSender {
         let started_at = Instant::now();
         let deadline = started_at + request.timeout;
         let origin = request.target.origin();
-        let result = self
-            .exchange(request.target, request.headers, request.body, deadline)
-            .await;
+        let result = self.exchange(request.target, request.headers, request.body, deadline).await;
         let duration = started_at.elapsed();
         match result {
-            Err(outcome) => Sent {
-                outcome,
-                duration,
-                reused: false,
-                body_excerpt: Bytes::new(),
-            },
-            Ok(Answered {
-                response,
-                connection,
-                reused,
-            }) => {
+            Err(outcome) => Sent { outcome, duration, reused: false, body_excerpt: Bytes::new() },
+            Ok(Answered { response, connection, reused }) => {
                 let outcome = self.judge(&response);
                 let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
                 let body = answer::read(response.into_body(), self.max_body, deadline).await;
                 if body.is_complete && !is_upgrade {
                     self.pool.put(origin, connection, Instant::now());
                 }
-                Sent {
-                    outcome,
-                    duration,
-                    reused,
-                    body_excerpt: body.excerpt,
-                }
+                Sent { outcome, duration, reused, body_excerpt: body.excerpt }
             }
         }
     }
@@ -175,11 +149,7 @@ impl HttpSender {
         if let Some(mut connection) = self.idle_connection(target, deadline).await {
             match connection.send(request.clone(), deadline).await {
                 Ok(response) => {
-                    return Ok(Answered {
-                        response,
-                        connection,
-                        reused: true,
-                    });
+                    return Ok(Answered { response, connection, reused: true });
                 }
                 // The receiver closed it while it lay idle. It may have seen the request, but the
                 // same bytes under the same id do no harm.
@@ -190,11 +160,7 @@ impl HttpSender {
         // Boxed, because resolving and handshakes are large and rare.
         let mut connection = Box::pin(self.fresh_connection(target, deadline)).await?;
         let response = connection.send(request, deadline).await?;
-        Ok(Answered {
-            response,
-            connection,
-            reused: false,
-        })
+        Ok(Answered { response, connection, reused: false })
     }
 
     async fn idle_connection(&self, target: &Target, deadline: Instant) -> Option<Connection> {
@@ -215,9 +181,7 @@ impl HttpSender {
         let stream = self.guard.connect(target, deadline).await?;
         Connection::open(stream, &self.tasks)
             .await
-            .map_err(|_| AttemptOutcome::Unreachable {
-                cause: Unreachable::Connect,
-            })
+            .map_err(|_| AttemptOutcome::Unreachable { cause: Unreachable::Connect })
     }
 
     fn judge(&self, response: &Response<Incoming>) -> AttemptOutcome {
@@ -227,10 +191,7 @@ impl HttpSender {
         }
         let asked = response.headers().get(header::RETRY_AFTER);
         let retry_after = asked.and_then(|value| retry_after::parse(value, self.clock.now()));
-        AttemptOutcome::Refused {
-            status,
-            retry_after,
-        }
+        AttemptOutcome::Refused { status, retry_after }
     }
 }
 

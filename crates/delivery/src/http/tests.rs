@@ -23,10 +23,7 @@ fn unreachable(cause: Unreachable) -> AttemptOutcome {
 }
 
 fn refused(status: u16) -> AttemptOutcome {
-    AttemptOutcome::Refused {
-        status,
-        retry_after: None,
-    }
+    AttemptOutcome::Refused { status, retry_after: None }
 }
 
 /// The outcome of one POST to a receiver with this script.
@@ -41,23 +38,11 @@ async fn a_request_is_a_plain_post_with_a_length_and_nothing_to_negotiate() {
     let sender = sender();
     let target = Arc::new(sender.guard().check_url(&url(port)).unwrap());
     let mut headers = HeaderMap::new();
-    for name in [
-        "transfer-encoding",
-        "connection",
-        "expect",
-        "accept-encoding",
-        "host",
-        "x-own",
-    ] {
+    for name in ["transfer-encoding", "connection", "expect", "accept-encoding", "host", "x-own"] {
         headers.insert(name, HeaderValue::from_static("chunked"));
     }
     let body = Bytes::from_static(b"hello");
-    let request = OutgoingRequest {
-        target: &target,
-        headers,
-        body,
-        timeout: LONG,
-    };
+    let request = OutgoingRequest { target: &target, headers, body, timeout: LONG };
     let sent = sender.send(request).await;
     assert_eq!(sent.outcome, DELIVERED);
     assert_eq!(sent.body_excerpt, "ok");
@@ -68,16 +53,7 @@ async fn a_request_is_a_plain_post_with_a_length_and_nothing_to_negotiate() {
     let agent = concat!("user-agent: turnbuckle/", env!("CARGO_PKG_VERSION"));
     let host = format!("host: 127.0.0.1:{port}");
     let length = "content-length: 5";
-    assert_eq!(
-        lines,
-        [
-            "POST /hook?x=1 HTTP/1.1",
-            length,
-            &host,
-            agent,
-            "x-own: chunked"
-        ]
-    );
+    assert_eq!(lines, ["POST /hook?x=1 HTTP/1.1", length, &host, agent, "x-own: chunked"]);
     assert_eq!(body, "hello");
 }
 
@@ -88,14 +64,7 @@ async fn an_empty_body_has_a_length_too() {
     let target = Arc::new(sender.guard().check_url(&url(port)).unwrap());
     let headers = HeaderMap::new();
     let body = Bytes::new();
-    sender
-        .send(OutgoingRequest {
-            target: &target,
-            headers,
-            body,
-            timeout: LONG,
-        })
-        .await;
+    sender.send(OutgoingRequest { target: &target, headers, body, timeout: LONG }).await;
     assert!(seen.requests()[0].1.contains("content-length: 0\r\n"));
 }
 
@@ -109,11 +78,7 @@ async fn a_connection_is_kept_and_used_again() {
         assert_eq!((sent.outcome, sent.reused), (DELIVERED, expected));
     }
     assert_eq!(seen.requests().len(), 3);
-    assert!(
-        seen.requests()
-            .iter()
-            .all(|(connection, _)| *connection == 0)
-    );
+    assert!(seen.requests().iter().all(|(connection, _)| *connection == 0));
 }
 
 #[tokio::test]
@@ -137,13 +102,7 @@ async fn a_request_that_meets_the_close_of_an_idle_connection_is_sent_once_more(
     let sent = post(&sender, &url(port), LONG).await;
     assert_eq!((sent.outcome, sent.reused), (DELIVERED, false));
     let requests = seen.requests();
-    assert_eq!(
-        requests
-            .iter()
-            .map(|(number, _)| *number)
-            .collect::<Vec<_>>(),
-        [0, 0, 1]
-    );
+    assert_eq!(requests.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 0, 1]);
     assert_eq!(requests[1].1, requests[2].1);
 }
 
@@ -181,19 +140,10 @@ async fn half_an_answer_on_a_reused_connection_is_not_resent() {
 
 #[tokio::test]
 async fn silence_and_dribbled_heads_run_out_of_time() {
-    let first_byte = AttemptOutcome::TimedOut {
-        phase: Phase::FirstByte,
-    };
-    assert_eq!(
-        outcome_of(vec![Step::Read, Step::Hold], SHORT).await,
-        first_byte
-    );
+    let first_byte = AttemptOutcome::TimedOut { phase: Phase::FirstByte };
+    assert_eq!(outcome_of(vec![Step::Read, Step::Hold], SHORT).await, first_byte);
     let head = b"HTTP/1.1 200 OK\r\n".to_vec();
-    let dribble = vec![
-        Step::Read,
-        Step::Write(head),
-        Step::Drip(b"x: y\r\n".to_vec()),
-    ];
+    let dribble = vec![Step::Read, Step::Write(head), Step::Drip(b"x: y\r\n".to_vec())];
     assert_eq!(outcome_of(dribble, SHORT).await, first_byte);
 }
 
@@ -246,9 +196,7 @@ async fn bodies_in_the_smallest_of_chunks_are_bounded() {
 #[tokio::test]
 async fn what_is_not_an_answer_is_a_protocol_failure() {
     let protocol = unreachable(Unreachable::Protocol);
-    let endless_head = [Step::Flood(
-        b"x-filler: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".to_vec(),
-    )];
+    let endless_head = [Step::Flood(b"x-filler: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".to_vec())];
     let one_header = [Step::Flood(vec![b'x'; 4096])];
     let many_headers = [write(&"x: y\r\n".repeat(10_000)), write("\r\n")];
     for bomb in [&endless_head[..], &one_header[..], &many_headers[..]] {
@@ -258,16 +206,8 @@ async fn what_is_not_an_answer_is_a_protocol_failure() {
         assert_eq!(outcome_of(script, LONG).await, protocol);
     }
     let interim = Step::Flood(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec());
-    assert_eq!(
-        outcome_of(vec![Step::Read, interim], LONG).await,
-        protocol,
-        "interim answers"
-    );
-    for garbage in [
-        "SSH-2.0-OpenSSH_9.2\r\n",
-        "\x15\x03\x01\0\x02\x02\x16",
-        "200 OK\r\n\r\n",
-    ] {
+    assert_eq!(outcome_of(vec![Step::Read, interim], LONG).await, protocol, "interim answers");
+    for garbage in ["SSH-2.0-OpenSSH_9.2\r\n", "\x15\x03\x01\0\x02\x02\x16", "200 OK\r\n\r\n"] {
         let script = vec![Step::Read, write(garbage), Step::Hold];
         assert_eq!(outcome_of(script, LONG).await, protocol, "{garbage:?}");
     }
@@ -276,10 +216,7 @@ async fn what_is_not_an_answer_is_a_protocol_failure() {
 #[tokio::test]
 async fn interim_answers_are_passed_over() {
     let interim = write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
-    assert_eq!(
-        outcome_of(vec![Step::Read, interim, ok()], LONG).await,
-        DELIVERED
-    );
+    assert_eq!(outcome_of(vec![Step::Read, interim, ok()], LONG).await, DELIVERED);
 }
 
 #[tokio::test]
@@ -289,10 +226,7 @@ async fn redirects_are_answers_like_others() {
         let location = format!(
             "HTTP/1.1 {status} X\r\nlocation: http://127.0.0.1:{inner}/\r\ncontent-length: 0\r\n\r\n"
         );
-        assert_eq!(
-            outcome_of(vec![Step::Read, write(&location)], LONG).await,
-            refused(status)
-        );
+        assert_eq!(outcome_of(vec![Step::Read, write(&location)], LONG).await, refused(status));
         assert!(inner_seen.requests().is_empty());
     }
 }
@@ -350,32 +284,19 @@ async fn retry_after_comes_with_the_refusal() {
         let head = format!("HTTP/1.1 503 X\r\nretry-after: {value}\r\ncontent-length: 0\r\n\r\n");
         let retry_after = expected.map(Duration::from_secs);
         let outcome = outcome_of(vec![Step::Read, write(&head)], LONG).await;
-        assert_eq!(
-            outcome,
-            AttemptOutcome::Refused {
-                status: 503,
-                retry_after
-            },
-            "{value}"
-        );
+        assert_eq!(outcome, AttemptOutcome::Refused { status: 503, retry_after }, "{value}");
     }
 }
 
 #[tokio::test]
 async fn old_and_long_idle_connections_are_not_used_again() {
-    let (port, _seen) = receiver(vec![
-        vec![Step::Read, Step::Write(OK.to_vec()), Step::Hold];
-        3
-    ])
-    .await;
+    let (port, _seen) =
+        receiver(vec![vec![Step::Read, Step::Write(OK.to_vec()), Step::Hold]; 3]).await;
     let sender = sender();
     let target = sender.guard().check_url(&url(port)).unwrap();
     let pool = sender.pool();
     post(&sender, &url(port), LONG).await;
-    assert!(
-        pool.take(target.origin(), Instant::now() + IDLE_TIMEOUT)
-            .is_none()
-    );
+    assert!(pool.take(target.origin(), Instant::now() + IDLE_TIMEOUT).is_none());
     assert_eq!(pool.len(), 0);
 
     post(&sender, &url(port), LONG).await;

@@ -35,9 +35,7 @@ impl Meter {
     }
 
     fn add(&self, bytes: usize) -> usize {
-        self.0
-            .fetch_add(bytes, Ordering::Relaxed)
-            .saturating_add(bytes)
+        self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 }
 

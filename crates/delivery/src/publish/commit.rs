@@ -23,6 +23,12 @@ struct Request {
     reply: oneshot::Sender<Answer>,
 }
 
+/// Somebody who waits for a commit.
+struct Waiting {
+    events: usize,
+    reply: oneshot::Sender<Answer>,
+}
+
 /// The way in.
 #[derive(Clone)]
 pub(crate) struct CommitQueue {
@@ -36,13 +42,15 @@ pub(crate) struct Committer {
     log: Arc<dyn EventLog>,
     /// The dispatcher of this process.
     handoffs: mpsc::Sender<Input>,
+    group_events: metrics::Histogram,
 }
 
 impl CommitQueue {
     pub(crate) fn new(log: Arc<dyn EventLog>, handoffs: mpsc::Sender<Input>) -> (Self, Committer) {
         let (requests, receiver) = mpsc::channel(WAITING_MAX);
         let requests_in = Arc::new(Mutex::new(receiver));
-        (Self { requests }, Committer { requests: requests_in, log, handoffs })
+        let group_events = metrics::histogram!("turnbuckle_commit_group_events");
+        (Self { requests }, Committer { requests: requests_in, log, handoffs, group_events })
     }
 
     /// Commits events together with whatever else waits. Durable when it returns `Ok`.
@@ -65,7 +73,9 @@ impl Committer {
     /// Fills a group; false at the end.
     async fn collect(&self, group: &mut Vec<Request>) -> bool {
         let mut requests = self.requests.lock().await;
-        let Some(first) = requests.recv().await else { return false };
+        let Some(first) = requests.recv().await else {
+            return false;
+        };
         let (mut events, mut bytes) = size(&first);
         group.push(first);
         while events < GROUP_EVENTS && bytes < GROUP_BYTES {
@@ -79,58 +89,58 @@ impl Committer {
     }
 
     async fn commit(&self, group: &mut Vec<Request>) {
-        let appends: Vec<Append> =
-            group.iter().flat_map(|request| request.appends.iter().cloned()).collect();
-        metrics::histogram!("turnbuckle_commit_group_events").record(appends.len() as f64);
+        let mut appends: Vec<Append> = Vec::new();
+        let mut waiting: Vec<Waiting> = Vec::with_capacity(group.len());
+        for Request { appends: own, reply } in group.drain(..) {
+            waiting.push(Waiting { events: own.len(), reply });
+            appends.extend(own);
+        }
+        self.group_events.record(appends.len() as f64);
         match self.log.append(&appends).await {
-            Ok(results) => self.accept(group, &appends, results).await,
-            Err(error) if group.len() == 1 => reply(group.pop(), Err(error)),
-            Err(StoreError::Internal(cause)) => {
+            Ok(results) => self.accept(waiting, appends, results).await,
+            Err(StoreError::Internal(cause)) if waiting.len() > 1 => {
                 // One request may be what the store refuses: alone it fails alone (I13).
                 tracing::error!(error = %cause, "a group was refused; committing one by one");
-                for request in group.drain(..) {
-                    let answer = self.log.append(&request.appends).await;
-                    if let Ok(results) = &answer {
-                        self.hand_off(&request.appends, results).await;
-                    }
-                    reply(Some(request), answer);
-                }
+                self.commit_each(waiting, appends).await;
             }
-            Err(StoreError::Unavailable(cause)) => {
-                tracing::warn!(error = %cause, "events were not stored");
-                for request in group.drain(..) {
-                    reply(Some(request), Err(StoreError::Unavailable("see the first".into())));
-                }
+            Err(error) => fail(waiting, error),
+        }
+    }
+
+    async fn commit_each(&self, waiting: Vec<Waiting>, mut appends: Vec<Append>) {
+        for one in waiting {
+            let rest = appends.split_off(one.events.min(appends.len()));
+            let own = std::mem::replace(&mut appends, rest);
+            match self.log.append(&own).await {
+                Ok(results) => self.accept(vec![one], own, results).await,
+                Err(error) => fail(vec![one], error),
             }
         }
     }
 
     async fn accept(
         &self,
-        group: &mut Vec<Request>,
-        appends: &[Append],
+        waiting: Vec<Waiting>,
+        appends: Vec<Append>,
         results: Vec<AppendResult>,
     ) {
         // The hand-off first: the receiver may have the event before the publisher has its answer.
         self.hand_off(appends, &results).await;
         let mut results = results.into_iter();
-        for request in group.drain(..) {
-            let own = results.by_ref().take(request.appends.len()).collect();
-            reply(Some(request), Ok(own));
+        for Waiting { events, reply } in waiting {
+            // The caller may have gone; what was stored stays stored.
+            drop(reply.send(Ok(results.by_ref().take(events).collect())));
         }
     }
 
-    async fn hand_off(&self, appends: &[Append], results: &[AppendResult]) {
+    async fn hand_off(&self, appends: Vec<Append>, results: &[AppendResult]) {
         let handoffs: Vec<Handoff> = appends
-            .iter()
+            .into_iter()
             .zip(results)
             .filter(|(append, result)| {
                 **result == AppendResult::Accepted && !append.deliveries.is_empty()
             })
-            .map(|(append, _)| Handoff {
-                event: Arc::clone(&append.event),
-                deliveries: append.deliveries.clone(),
-            })
+            .map(|(append, _)| Handoff { event: append.event, deliveries: append.deliveries })
             .collect();
         if !handoffs.is_empty() {
             // When the dispatcher has ended, the next owner finds them in the store.
@@ -144,10 +154,17 @@ fn size(request: &Request) -> (usize, usize) {
     (request.appends.len(), bytes)
 }
 
-fn reply(request: Option<Request>, answer: Answer) {
-    if let Some(request) = request {
-        // The caller may have gone; what was stored stays stored.
-        drop(request.reply.send(answer));
+/// Everybody who waited gets the kind of failure; the first one carries its cause to the log.
+fn fail(waiting: Vec<Waiting>, error: StoreError) {
+    let again = |error: &StoreError| match error {
+        StoreError::Unavailable(_) => StoreError::Unavailable("it failed for a whole group".into()),
+        StoreError::Internal(_) => StoreError::Internal("it failed for a whole group".into()),
+    };
+    let mut error = error;
+    for Waiting { reply, .. } in waiting {
+        let next = again(&error);
+        // The caller may have gone.
+        drop(reply.send(Err(std::mem::replace(&mut error, next))));
     }
 }
 

@@ -4,7 +4,7 @@ mod commit;
 
 pub(crate) use commit::CommitQueue;
 
-use crate::config::ConfigHandle;
+use crate::{config::ConfigHandle, metrics::PublishMetrics};
 use std::sync::Arc;
 use turnbuckle_domain::{
     Append, AppendResult, Clock, Error, Event, EventDraft, EventUid, IdGenerator, NewDelivery,
@@ -32,28 +32,40 @@ pub struct Publisher {
     clock: Arc<dyn Clock>,
     ids: IdGenerator,
     commits: CommitQueue,
+    metrics: PublishMetrics,
+}
+
+/// What is left of an append once it is on its way.
+struct Prepared {
+    event: Arc<Event>,
+    deliveries: usize,
 }
 
 impl Publisher {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         config: ConfigHandle,
         clock: Arc<dyn Clock>,
         ids: IdGenerator,
         commits: CommitQueue,
     ) -> Self {
-        Self { config, clock, ids, commits }
+        Self { config, clock, ids, commits, metrics: PublishMetrics::new() }
     }
 
     /// Publishes one event. When it returns `Ok`, the event is durable (I1).
     ///
     /// # Errors
     /// Everything wrong with the event at once; an anomaly; a store that does not answer.
-    pub async fn publish(&self, tenant: &ResourceId, draft: EventDraft) -> Result<Published, Error> {
+    pub async fn publish(
+        &self,
+        tenant: &ResourceId,
+        draft: EventDraft,
+    ) -> Result<Published, Error> {
         let tenant = self.tenant(tenant)?;
         let append = self.prepare(tenant, draft, "event")?;
-        let results = self.commits.commit(vec![append.clone()]).await?;
+        let prepared = Prepared::of(&append);
+        let results = self.commits.commit(vec![append]).await?;
         let result = results.into_iter().next().ok_or_else(short_answer)?;
-        answer(&append, result)
+        self.answer(&prepared, result)
     }
 
     /// Publishes a batch. Each event has its own result; those that pass are committed together.
@@ -67,20 +79,24 @@ impl Publisher {
         drafts: Vec<EventDraft>,
     ) -> Result<Vec<Result<Published, Error>>, Error> {
         let tenant = self.tenant(tenant)?;
-        let prepared: Vec<Result<Append, Error>> = drafts
-            .into_iter()
-            .enumerate()
-            .map(|(index, draft)| self.prepare(tenant, draft, &format!("events[{index}]")))
-            .collect();
-        let appends: Vec<Append> = prepared.iter().flatten().cloned().collect();
+        let mut appends = Vec::with_capacity(drafts.len());
+        let mut prepared: Vec<Result<Prepared, Error>> = Vec::with_capacity(drafts.len());
+        for (index, draft) in drafts.into_iter().enumerate() {
+            let append = self.prepare(tenant, draft, &format!("events[{index}]"));
+            prepared.push(append.map(|append| {
+                let rest = Prepared::of(&append);
+                appends.push(append);
+                rest
+            }));
+        }
         let mut results = match appends.is_empty() {
             true => Vec::new(),
             false => self.commits.commit(appends).await?,
         }
         .into_iter();
-        let settle = |prepared: Result<Append, Error>| {
-            let append = prepared?;
-            answer(&append, results.next().ok_or_else(short_answer)?)
+        let settle = |prepared: Result<Prepared, Error>| {
+            let prepared = prepared?;
+            self.answer(&prepared, results.next().ok_or_else(short_answer)?)
         };
         Ok(prepared.into_iter().map(settle).collect())
     }
@@ -120,38 +136,44 @@ impl Publisher {
         };
         Ok(routes.iter().map(delivery).collect())
     }
+
+    fn answer(&self, prepared: &Prepared, result: AppendResult) -> Result<Published, Error> {
+        let event = &prepared.event;
+        let published = |uid, accepted_at, duplicate, deliveries| Published {
+            uid,
+            event_id: event.event_id.clone(),
+            duplicate,
+            accepted_at,
+            deliveries,
+        };
+        match result {
+            AppendResult::Accepted => {
+                self.metrics.accepted.increment(1);
+                Ok(published(event.uid, event.accepted_at, false, prepared.deliveries))
+            }
+            AppendResult::Duplicate { uid, accepted_at } => {
+                self.metrics.duplicate.increment(1);
+                Ok(published(uid, accepted_at, true, 0))
+            }
+            AppendResult::Anomaly => {
+                self.metrics.anomaly.increment(1);
+                tracing::warn!(
+                    event.id = %event.event_id,
+                    event.source = %event.source,
+                    "an event id came again with other content"
+                );
+                Err(Error::Anomaly {
+                    event_id: event.event_id.clone(),
+                    source_name: event.source.clone(),
+                })
+            }
+        }
+    }
 }
 
-fn answer(append: &Append, result: AppendResult) -> Result<Published, Error> {
-    let event = &append.event;
-    let published = |uid, accepted_at, duplicate, deliveries| Published {
-        uid,
-        event_id: event.event_id.clone(),
-        duplicate,
-        accepted_at,
-        deliveries,
-    };
-    match result {
-        AppendResult::Accepted => {
-            metrics::counter!("turnbuckle_events_accepted_total").increment(1);
-            Ok(published(event.uid, event.accepted_at, false, append.deliveries.len()))
-        }
-        AppendResult::Duplicate { uid, accepted_at } => {
-            metrics::counter!("turnbuckle_events_duplicate_total").increment(1);
-            Ok(published(uid, accepted_at, true, 0))
-        }
-        AppendResult::Anomaly => {
-            metrics::counter!("turnbuckle_events_anomaly_total").increment(1);
-            tracing::warn!(
-                event.id = %event.event_id,
-                event.source = %event.source,
-                "an event id came again with other content"
-            );
-            Err(Error::Anomaly {
-                event_id: event.event_id.clone(),
-                source_name: event.source.clone(),
-            })
-        }
+impl Prepared {
+    fn of(append: &Append) -> Self {
+        Self { event: Arc::clone(&append.event), deliveries: append.deliveries.len() }
     }
 }
 

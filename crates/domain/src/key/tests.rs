@@ -43,7 +43,11 @@ fn a_second_rotation_is_refused_while_one_is_open_unless_forced() {
     assert_eq!(refused, Err(Precondition::RotationOpen));
     assert_eq!(names(&ring, at(20)), ["2", "1"]);
     ring.rotate(key(3, at(20)), HOUR, true, at(20)).unwrap();
-    assert_eq!(names(&ring, at(20)), ["3", "2"], "full overlap for the key before, not a stale one");
+    assert_eq!(
+        names(&ring, at(20)),
+        ["3", "2"],
+        "full overlap for the key before, not a stale one"
+    );
     assert_eq!(names(&ring, at(3619)), ["3", "2"]);
 }
 

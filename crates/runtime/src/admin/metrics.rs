@@ -12,9 +12,8 @@ const SECONDS: [f64; 17] = [
 ];
 
 /// Bounds of all other histograms: batch sizes, attempts, bytes.
-const COUNTS: [f64; 12] = [
-    1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0, 100_000.0,
-];
+const COUNTS: [f64; 12] =
+    [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0, 100_000.0];
 
 /// The metrics recorder cannot be installed.
 #[derive(Debug, thiserror::Error)]
@@ -49,10 +48,7 @@ fn build() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError> 
 
 /// The metrics of this crate; every plane describes its own.
 fn describe() {
-    describe_gauge!(
-        "turnbuckle_build_info",
-        "Always 1; the version is in the label"
-    );
+    describe_gauge!("turnbuckle_build_info", "Always 1; the version is in the label");
     describe_counter!(
         "turnbuckle_task_exits_total",
         Unit::Count,

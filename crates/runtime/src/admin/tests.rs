@@ -5,20 +5,14 @@ use tower::ServiceExt as _;
 
 fn state() -> (AdminState, CancellationToken) {
     let token = CancellationToken::new();
-    (
-        AdminState::new(metrics_recorder().unwrap(), token.clone()),
-        token,
-    )
+    (AdminState::new(metrics_recorder().unwrap(), token.clone()), token)
 }
 
 async fn get(state: &AdminState, path: &str) -> (StatusCode, String, String) {
     let request = Request::get(path).body(Body::empty()).unwrap();
     let response = router(state.clone()).oneshot(request).await.unwrap();
     let status = response.status();
-    let kind = response.headers()[header::CONTENT_TYPE]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let kind = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, kind, String::from_utf8(body.to_vec()).unwrap())
 }
@@ -28,10 +22,7 @@ async fn liveness_does_not_depend_on_readiness() {
     let (state, _token) = state();
     let state = state.with_check("store", Arc::new(|| Readiness::NotReady));
     let (status, _, body) = get(&state, "/healthz").await;
-    assert_eq!(
-        (status, body.as_str()),
-        (StatusCode::OK, r#"{"status":"alive"}"#)
-    );
+    assert_eq!((status, body.as_str()), (StatusCode::OK, r#"{"status":"alive"}"#));
 }
 
 #[tokio::test]
@@ -44,10 +35,7 @@ async fn readiness_names_the_failing_checks_only() {
         .with_watch("configuration", receiver);
     let (status, _, body) = get(&state, "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(
-        body,
-        r#"{"failing":["store","configuration"],"status":"not ready"}"#
-    );
+    assert_eq!(body, r#"{"failing":["store","configuration"],"status":"not ready"}"#);
     sender.send(Readiness::Ready).unwrap();
     let (_, _, body) = get(&state, "/readyz").await;
     assert_eq!(body, r#"{"failing":["store"],"status":"not ready"}"#);
@@ -74,24 +62,15 @@ async fn metrics_come_as_prometheus_text_with_second_buckets() {
     let (status, kind, body) = get(&state, "/metrics").await;
     assert_eq!((status, kind.as_str()), (StatusCode::OK, PROMETHEUS_TEXT));
     assert!(body.contains("turnbuckle_build_info{version="), "{body}");
-    assert!(
-        body.contains(r#"turnbuckle_sample_seconds_bucket{le="0.005"} 1"#),
-        "{body}"
-    );
-    assert!(
-        body.contains(r#"turnbuckle_sample_rows_bucket{le="10"} 1"#),
-        "{body}"
-    );
+    assert!(body.contains(r#"turnbuckle_sample_seconds_bucket{le="0.005"} 1"#), "{body}");
+    assert!(body.contains(r#"turnbuckle_sample_rows_bucket{le="10"} 1"#), "{body}");
 }
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems() {
     let (state, _token) = state();
     let (status, kind, body) = get(&state, "/other").await;
-    assert_eq!(
-        (status, kind.as_str()),
-        (StatusCode::NOT_FOUND, PROBLEM_JSON)
-    );
+    assert_eq!((status, kind.as_str()), (StatusCode::NOT_FOUND, PROBLEM_JSON));
     assert!(body.contains(r#""status":404"#), "{body}");
     let request = Request::post("/healthz").body(Body::empty()).unwrap();
     let response = router(state).oneshot(request).await.unwrap();

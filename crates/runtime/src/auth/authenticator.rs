@@ -98,11 +98,7 @@ impl Authenticator {
         // It would read the system's clock, and round a fractional time: see `check_time`.
         validation.validate_exp = false;
         validation.validate_nbf = false;
-        Self {
-            key,
-            clock,
-            validation: Arc::new(validation),
-        }
+        Self { key, clock, validation: Arc::new(validation) }
     }
 
     /// The caller that an `authorization` header proves.
@@ -144,10 +140,7 @@ fn bearer(header: &HeaderValue) -> Result<&str, Refusal> {
 /// Refuses other kinds of signed objects, and headers that ask for special treatment.
 fn check_header(header: &Header) -> Result<(), Refusal> {
     let plain = header.crit.is_none()
-        && header
-            .typ
-            .as_deref()
-            .is_none_or(|kind| kind.eq_ignore_ascii_case("jwt"));
+        && header.typ.as_deref().is_none_or(|kind| kind.eq_ignore_ascii_case("jwt"));
     if plain { Ok(()) } else { Err(Refusal::Invalid) }
 }
 
@@ -160,11 +153,7 @@ fn check_time(claims: &Claims, now: Timestamp) -> Result<(), Refusal> {
         return Ok(());
     };
     let start = point(start).ok_or(Refusal::Claims)?;
-    if now + LEEWAY < start {
-        Err(Refusal::NotYetValid)
-    } else {
-        Ok(())
-    }
+    if now + LEEWAY < start { Err(Refusal::NotYetValid) } else { Ok(()) }
 }
 
 fn point(seconds: i64) -> Option<Timestamp> {
@@ -179,9 +168,5 @@ fn caller(claims: Claims) -> Option<Caller> {
     }
     let role = Role::parse(&claims.role)?;
     let tenant = claims.tenant.map(ResourceId::new).transpose().ok()?;
-    Some(Caller {
-        subject: claims.sub,
-        role,
-        tenant,
-    })
+    Some(Caller { subject: claims.sub, role, tenant })
 }

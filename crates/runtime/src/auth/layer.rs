@@ -39,15 +39,8 @@ impl AuthMode {
     /// Development: without a token everyone is an administrator.
     #[must_use]
     pub fn dev(authenticator: Authenticator) -> Self {
-        let fallback = Caller {
-            subject: DEV_SUBJECT.to_owned(),
-            role: Role::Admin,
-            tenant: None,
-        };
-        Self::Dev {
-            authenticator,
-            fallback,
-        }
+        let fallback = Caller { subject: DEV_SUBJECT.to_owned(), role: Role::Admin, tenant: None };
+        Self::Dev { authenticator, fallback }
     }
 
     fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
@@ -118,10 +111,7 @@ impl AuthLayer {
     /// When a method of the API has no permission, or one that is not known here. The server must
     /// not start then.
     pub fn new(descriptors: &[u8], mode: AuthMode) -> Result<Self, PolicyError> {
-        Ok(Self(Arc::new(Gate {
-            policy: Policy::read(descriptors)?,
-            mode,
-        })))
+        Ok(Self(Arc::new(Gate { policy: Policy::read(descriptors)?, mode })))
     }
 }
 
@@ -129,10 +119,7 @@ impl<S> Layer<S> for AuthLayer {
     type Service = AuthService<S>;
 
     fn layer(&self, inner: S) -> AuthService<S> {
-        AuthService {
-            inner,
-            gate: Arc::clone(&self.0),
-        }
+        AuthService { inner, gate: Arc::clone(&self.0) }
     }
 }
 

@@ -42,24 +42,15 @@ impl Policy {
     pub(super) fn read(descriptors: &[u8]) -> Result<Self, PolicyError> {
         let pool = DescriptorPool::decode(descriptors)
             .map_err(|error| PolicyError::Descriptors(error.to_string()))?;
-        let option = pool
-            .get_extension_by_name(OPTION)
-            .ok_or(PolicyError::NoOption)?;
+        let option = pool.get_extension_by_name(OPTION).ok_or(PolicyError::NoOption)?;
         let mut permissions = HashMap::new();
-        for service in pool
-            .services()
-            .filter(|service| service.package_name() == PACKAGE)
-        {
+        for service in pool.services().filter(|service| service.package_name() == PACKAGE) {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 permissions.insert(path, permission(&method, &option)?);
             }
         }
-        if permissions.is_empty() {
-            Err(PolicyError::NoMethods)
-        } else {
-            Ok(Self(permissions))
-        }
+        if permissions.is_empty() { Err(PolicyError::NoMethods) } else { Ok(Self(permissions)) }
     }
 
     /// What the method at this path demands; none when there is no such method.
@@ -69,9 +60,7 @@ impl Policy {
 
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Permission)> {
-        self.0
-            .iter()
-            .map(|(path, permission)| (path.as_str(), *permission))
+        self.0.iter().map(|(path, permission)| (path.as_str(), *permission))
     }
 }
 

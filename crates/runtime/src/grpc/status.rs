@@ -38,18 +38,11 @@ pub fn status(error: &Error) -> Status {
             facts.insert("current_etag".to_owned(), current.clone());
             add_resource(&mut details, resource, &message);
         }
-        Error::Precondition {
-            kind,
-            subject,
-            message,
-        } => {
+        Error::Precondition { kind, subject, message } => {
             let (subject, message) = (clip(subject, TEXT_MAX), clip(message, TEXT_MAX));
             details.add_precondition_failure_violation(kind.reason(), subject, message);
         }
-        Error::Anomaly {
-            event_id,
-            source_name,
-        } => {
+        Error::Anomaly { event_id, source_name } => {
             facts.insert("event_id".to_owned(), clip(event_id, TEXT_MAX));
             facts.insert("source".to_owned(), clip(source_name, TEXT_MAX));
         }
@@ -107,10 +100,7 @@ fn add_violations(details: &mut ErrorDetails, violations: &[Violation]) -> Strin
     let shown = clip(&format!("{} {}", first.field, first.message), TEXT_MAX);
     match violations.len() {
         1 => format!("invalid request: {shown}"),
-        count => format!(
-            "invalid request: {shown} (and {} more, see the details)",
-            count - 1
-        ),
+        count => format!("invalid request: {shown} (and {} more, see the details)", count - 1),
     }
 }
 

@@ -46,10 +46,7 @@ pub fn duration(length: Duration) -> prost_types::Duration {
             // Below one second, so it fits.
             nanos: i32::try_from(length.subsec_nanos()).unwrap_or(0),
         },
-        Ok(_) | Err(_) => prost_types::Duration {
-            seconds: DURATION_SECONDS_MAX,
-            nanos: 0,
-        },
+        Ok(_) | Err(_) => prost_types::Duration { seconds: DURATION_SECONDS_MAX, nanos: 0 },
     }
 }
 
@@ -74,15 +71,8 @@ mod tests {
 
     #[test]
     fn times_round_trip_before_and_after_the_epoch() {
-        for micros in [
-            0,
-            1,
-            -1,
-            999_999,
-            -999_999,
-            1_800_000_000_123_456,
-            -62_135_596_800_000_000,
-        ] {
+        for micros in [0, 1, -1, 999_999, -999_999, 1_800_000_000_123_456, -62_135_596_800_000_000]
+        {
             let at = Timestamp::from_micros(micros);
             assert_eq!(from_timestamp(&timestamp(at)), Some(at), "{micros}");
         }
@@ -103,21 +93,14 @@ mod tests {
             (0, 1_000_000_000),
             (0, i32::MIN),
         ] {
-            assert_eq!(
-                from_timestamp(&wire(seconds, nanos)),
-                None,
-                "{seconds} {nanos}"
-            );
+            assert_eq!(from_timestamp(&wire(seconds, nanos)), None, "{seconds} {nanos}");
         }
     }
 
     #[test]
     fn durations_round_trip_and_are_cut_to_the_longest() {
-        for length in [
-            Duration::ZERO,
-            Duration::from_nanos(1),
-            Duration::new(86_400, 999_999_999),
-        ] {
+        for length in [Duration::ZERO, Duration::from_nanos(1), Duration::new(86_400, 999_999_999)]
+        {
             assert_eq!(from_duration(&duration(length)), Some(length));
         }
         assert_eq!(duration(Duration::MAX).seconds, DURATION_SECONDS_MAX);
@@ -136,10 +119,7 @@ mod tests {
             (i64::MAX, 0),
             (i64::MIN, i32::MIN),
         ] {
-            assert_eq!(
-                from_duration(&prost_types::Duration { seconds, nanos }),
-                None
-            );
+            assert_eq!(from_duration(&prost_types::Duration { seconds, nanos }), None);
         }
     }
 }

@@ -20,11 +20,8 @@ struct KeyEntry {
 }
 
 pub(super) fn parse(content: &[u8]) -> Result<Keyring, KeyringError> {
-    let parsed: KeyringFile =
-        serde_json::from_slice(content).map_err(|error| KeyringError::Form {
-            line: error.line(),
-            column: error.column(),
-        })?;
+    let parsed: KeyringFile = serde_json::from_slice(content)
+        .map_err(|error| KeyringError::Form { line: error.line(), column: error.column() })?;
     let mut keys = Vec::with_capacity(parsed.keys.len());
     for entry in &parsed.keys {
         keys.push((entry.id.clone(), decode(entry)?));
@@ -41,10 +38,7 @@ fn decode(entry: &KeyEntry) -> Result<Zeroizing<[u8; KEY_LENGTH]>, KeyringError>
             KeyringError::InvalidId
         }
     };
-    let bytes = BASE64
-        .decode(entry.key.as_bytes())
-        .map(Zeroizing::new)
-        .map_err(|_| invalid())?;
+    let bytes = BASE64.decode(entry.key.as_bytes()).map(Zeroizing::new).map_err(|_| invalid())?;
     let key = <[u8; KEY_LENGTH]>::try_from(bytes.as_slice()).map_err(|_| invalid())?;
     Ok(Zeroizing::new(key))
 }

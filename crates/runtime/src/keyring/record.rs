@@ -56,28 +56,18 @@ impl<'a> Record<'a> {
         }
         let (key_id, rest) = rest.split_at_checked(usize::from(length))?;
         // Checked before anyone prints it.
-        let key_id = std::str::from_utf8(key_id)
-            .ok()
-            .filter(|id| is_key_id(id))?;
+        let key_id = std::str::from_utf8(key_id).ok().filter(|id| is_key_id(id))?;
         let (&wrap_nonce, rest) = rest.split_first_chunk()?;
         let (wrapped_key, rest) = rest.split_at_checked(WRAPPED_LENGTH)?;
         let (&nonce, ciphertext) = rest.split_first_chunk()?;
-        Some(Self {
-            key_id,
-            wrap_nonce,
-            wrapped_key,
-            nonce,
-            ciphertext,
-        })
+        Some(Self { key_id, wrap_nonce, wrapped_key, nonce, ciphertext })
     }
 }
 
 /// Whether the text may name a key-encryption key.
 pub(super) fn is_key_id(text: &str) -> bool {
     (1..=KEY_ID_MAX).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// What an encryption is bound to. Every part has a fixed length or a length before it, so that two

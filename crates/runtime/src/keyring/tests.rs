@@ -31,23 +31,14 @@ fn a_sealed_secret_opens_in_its_place() {
     let keyring = Keyring::generate_in_memory().unwrap();
     for secret in [SECRET, b"", &[0; 4096]] {
         let sealed = keyring.seal(context(1, 2, 3), secret).unwrap();
-        assert_eq!(
-            keyring.open(context(1, 2, 3), &sealed).unwrap().as_slice(),
-            secret
-        );
+        assert_eq!(keyring.open(context(1, 2, 3), &sealed).unwrap().as_slice(), secret);
     }
 }
 
 #[test]
 fn the_same_secret_never_gives_the_same_record() {
     let keyring = Keyring::generate_in_memory().unwrap();
-    let sealed = |_| {
-        keyring
-            .seal(context(1, 2, 3), SECRET)
-            .unwrap()
-            .as_bytes()
-            .to_vec()
-    };
+    let sealed = |_| keyring.seal(context(1, 2, 3), SECRET).unwrap().as_bytes().to_vec();
     assert_ne!(sealed(1), sealed(2));
 }
 
@@ -55,12 +46,7 @@ fn the_same_secret_never_gives_the_same_record() {
 fn a_record_moved_to_another_row_does_not_open() {
     let keyring = Keyring::generate_in_memory().unwrap();
     let sealed = keyring.seal(context(1, 2, 3), SECRET).unwrap();
-    for other in [
-        context(9, 2, 3),
-        context(1, 9, 3),
-        context(1, 2, 9),
-        context(2, 1, 3),
-    ] {
+    for other in [context(9, 2, 3), context(1, 9, 3), context(1, 2, 9), context(2, 1, 3)] {
         assert_eq!(keyring.open(other, &sealed), Err(SealError::Corrupt));
     }
 }
@@ -85,27 +71,16 @@ fn a_record_cut_short_or_extended_does_not_open() {
     let sealed = keyring.seal(context(1, 2, 3), SECRET).unwrap();
     for length in 0..sealed.as_bytes().len() {
         let cut = SealedSecret::from_bytes(sealed.as_bytes()[..length].to_vec());
-        assert_eq!(
-            keyring.open(context(1, 2, 3), &cut),
-            Err(SealError::Corrupt),
-            "{length}"
-        );
+        assert_eq!(keyring.open(context(1, 2, 3), &cut), Err(SealError::Corrupt), "{length}");
     }
     let longer = SealedSecret::from_bytes([sealed.as_bytes(), &[0]].concat());
-    assert_eq!(
-        keyring.open(context(1, 2, 3), &longer),
-        Err(SealError::Corrupt)
-    );
+    assert_eq!(keyring.open(context(1, 2, 3), &longer), Err(SealError::Corrupt));
 }
 
 #[test]
 fn a_missing_key_is_named() {
-    let sealed = ring("old", &[("old", 1)])
-        .seal(context(1, 2, 3), SECRET)
-        .unwrap();
-    let error = ring("new", &[("new", 2)])
-        .open(context(1, 2, 3), &sealed)
-        .unwrap_err();
+    let sealed = ring("old", &[("old", 1)]).seal(context(1, 2, 3), SECRET).unwrap();
+    let error = ring("new", &[("new", 2)]).open(context(1, 2, 3), &sealed).unwrap_err();
     assert_eq!(error, SealError::UnknownKey("old".to_owned()));
     assert!(error.to_string().contains("old"));
 }
@@ -116,46 +91,26 @@ fn old_records_open_beside_a_new_primary() {
     let after = ring("k2", &[("k1", 1), ("k2", 2)]);
     let old = before.seal(context(1, 2, 3), SECRET).unwrap();
     let new = after.seal(context(1, 2, 3), SECRET).unwrap();
-    assert_eq!(
-        after.open(context(1, 2, 3), &old).unwrap().as_slice(),
-        SECRET
-    );
-    assert_eq!(
-        after.open(context(1, 2, 3), &new).unwrap().as_slice(),
-        SECRET
-    );
-    assert_eq!(
-        before.open(context(1, 2, 3), &new),
-        Err(SealError::UnknownKey("k2".to_owned()))
-    );
+    assert_eq!(after.open(context(1, 2, 3), &old).unwrap().as_slice(), SECRET);
+    assert_eq!(after.open(context(1, 2, 3), &new).unwrap().as_slice(), SECRET);
+    assert_eq!(before.open(context(1, 2, 3), &new), Err(SealError::UnknownKey("k2".to_owned())));
 }
 
 #[test]
 fn another_key_under_the_same_id_does_not_open() {
-    let sealed = ring("k1", &[("k1", 1)])
-        .seal(context(1, 2, 3), SECRET)
-        .unwrap();
+    let sealed = ring("k1", &[("k1", 1)]).seal(context(1, 2, 3), SECRET).unwrap();
     let other = ring("k1", &[("k1", 2)]);
-    assert_eq!(
-        other.open(context(1, 2, 3), &sealed),
-        Err(SealError::Corrupt)
-    );
+    assert_eq!(other.open(context(1, 2, 3), &sealed), Err(SealError::Corrupt));
 }
 
 #[test]
 fn a_created_keyring_loads_and_opens_what_it_sealed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("keyring.json");
-    let sealed = Keyring::create(&path)
-        .unwrap()
-        .seal(context(1, 2, 3), SECRET)
-        .unwrap();
+    let sealed = Keyring::create(&path).unwrap().seal(context(1, 2, 3), SECRET).unwrap();
     let loaded = Keyring::load(&path).unwrap();
     assert_eq!(loaded.primary_id(), "k1");
-    assert_eq!(
-        loaded.open(context(1, 2, 3), &sealed).unwrap().as_slice(),
-        SECRET
-    );
+    assert_eq!(loaded.open(context(1, 2, 3), &sealed).unwrap().as_slice(), SECRET);
     let before = fs::read(&path).unwrap();
     assert!(Keyring::create(&path).is_err());
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -174,36 +129,18 @@ fn faults_of_a_keyring_file_are_named() {
         ("{}".to_owned(), "expected form"),
         (whole("k1", &[]), "no keys"),
         (whole("k2", &[entry("k1", &good)]), "primary key k2"),
-        (
-            whole("k1", &[entry("k1", &good), entry("k1", &good)]),
-            "two keys named k1",
-        ),
-        (
-            whole("k1", &[entry("k1", &short)]),
-            "key k1 of the keyring is not 32 bytes",
-        ),
-        (
-            whole("k1", &[entry("k1", "###")]),
-            "key k1 of the keyring is not 32 bytes",
-        ),
+        (whole("k1", &[entry("k1", &good), entry("k1", &good)]), "two keys named k1"),
+        (whole("k1", &[entry("k1", &short)]), "key k1 of the keyring is not 32 bytes"),
+        (whole("k1", &[entry("k1", "###")]), "key k1 of the keyring is not 32 bytes"),
         (whole("", &[entry("", &good)]), "key id"),
         (whole("a b", &[entry("a b", &good)]), "key id"),
-        (
-            whole("k1", &[format!(r#"{{"id":"k1","key":"{good}","note":1}}"#)]),
-            "expected form",
-        ),
-        (
-            whole("k1", &[entry("k1", &good)]).replace("primary", "Primary"),
-            "expected form",
-        ),
+        (whole("k1", &[format!(r#"{{"id":"k1","key":"{good}","note":1}}"#)]), "expected form"),
+        (whole("k1", &[entry("k1", &good)]).replace("primary", "Primary"), "expected form"),
     ];
     for (text, expected) in cases {
         let message = parse(&text).unwrap_err().to_string();
         assert!(message.contains(expected), "{text}: {message}");
-        assert!(
-            !message.contains(&good) && !message.contains(&short),
-            "{message}"
-        );
+        assert!(!message.contains(&good) && !message.contains(&short), "{message}");
     }
     assert!(parse(&whole("k1", &[entry("k1", &good)])).is_ok());
 }

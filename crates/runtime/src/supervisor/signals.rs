@@ -29,10 +29,7 @@ impl Signals {
     /// The first signal cancels the token, the second ends the process at once.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let name = self.next().await;
-        tracing::info!(
-            signal = name,
-            "stopping; a second signal ends the process at once"
-        );
+        tracing::info!(signal = name, "stopping; a second signal ends the process at once");
         shutdown.cancel();
         let name = self.next().await;
         tracing::warn!(signal = name, "second signal: ending at once");

@@ -36,10 +36,7 @@ async fn a_critical_task_that_ends_stops_the_others() {
     let wound_down = polite(&supervisor);
     supervisor.spawn("brief", OnExit::StopProcess, async { Outcome::Ok(()) });
     let stopped = supervisor.run_until_stopped(GRACE).await.unwrap_err();
-    assert!(
-        matches!(stopped, Stopped::Ended { task: "brief" }),
-        "{stopped}"
-    );
+    assert!(matches!(stopped, Stopped::Ended { task: "brief" }), "{stopped}");
     assert!(wound_down.load(Ordering::SeqCst));
 }
 
@@ -64,10 +61,7 @@ async fn a_critical_task_that_panics_stops_the_others() {
         Outcome::Ok(())
     });
     let stopped = supervisor.run_until_stopped(GRACE).await.unwrap_err();
-    assert!(
-        matches!(stopped, Stopped::Panicked { task: "fragile" }),
-        "{stopped}"
-    );
+    assert!(matches!(stopped, Stopped::Panicked { task: "fragile" }), "{stopped}");
     assert!(wound_down.load(Ordering::SeqCst));
 }
 
@@ -79,9 +73,7 @@ fn pending_flag() -> u8 {
 async fn tasks_of_no_importance_may_end_and_fail() {
     let supervisor = Supervisor::new();
     supervisor.spawn("brief", OnExit::Log, async { Outcome::Ok(()) });
-    supervisor.spawn("broken", OnExit::Log, async {
-        Outcome::Err(io::Error::other("no"))
-    });
+    supervisor.spawn("broken", OnExit::Log, async { Outcome::Err(io::Error::other("no")) });
     let token = supervisor.shutdown();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!token.is_cancelled());

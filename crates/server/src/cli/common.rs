@@ -1,6 +1,11 @@
 //! Arguments that several nouns share.
 
-use super::{error::Usage, output::Output, resource::Resource, values::parse_pair};
+use super::{
+    error::Usage,
+    output::Output,
+    resource::Resource,
+    values::{parse_etag, parse_pair},
+};
 use anyhow::Context as _;
 use prost_types::FieldMask;
 use std::{
@@ -30,7 +35,7 @@ pub struct GuardedTarget {
     /// Name, short (`orders-hook`) or full (`tenants/acme/…/orders-hook`).
     pub name: String,
     /// Fail unless the resource still has this etag.
-    #[arg(long, default_value = "", hide_default_value = true)]
+    #[arg(long, default_value = "", hide_default_value = true, value_parser = parse_etag)]
     pub etag: String,
 }
 
@@ -87,10 +92,7 @@ impl Mask {
         pairs: Vec<(String, String)>,
         clear: bool,
     ) -> HashMap<String, String> {
-        self.take(
-            path,
-            (clear || !pairs.is_empty()).then(|| pairs.into_iter().collect()),
-        )
+        self.take(path, (clear || !pairs.is_empty()).then(|| pairs.into_iter().collect()))
     }
 
     pub(crate) fn labels(&mut self, change: LabelChange) -> HashMap<String, String> {
@@ -104,9 +106,7 @@ impl Mask {
     /// The mask for the request.
     pub(crate) fn finish(self) -> Result<Option<FieldMask>, Usage> {
         if self.is_empty() {
-            return Err(Usage(
-                "nothing to change: give at least one option".to_owned(),
-            ));
+            return Err(Usage("nothing to change: give at least one option".to_owned()));
         }
         Ok(Some(FieldMask { paths: self.0 }))
     }
@@ -135,10 +135,7 @@ pub(crate) async fn show_pages<R: Resource>(
     }
     output.many(&rows)?;
     if !token.is_empty() {
-        output.note(&format!(
-            "note: there are more than {}; see more with --limit",
-            rows.len()
-        ))?;
+        output.note(&format!("note: there are more than {}; see more with --limit", rows.len()))?;
     }
     Ok(())
 }
@@ -147,10 +144,7 @@ pub(crate) async fn show_pages<R: Resource>(
 pub(crate) fn read_input(path: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == "-" {
-        io::stdin()
-            .lock()
-            .take(INPUT_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)?;
+        io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     } else {
         std::fs::File::open(Path::new(path))
             .and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes))
@@ -182,10 +176,7 @@ mod tests {
         assert_eq!(mask.take("display_name", Some("x".to_owned())), "x");
         assert_eq!(mask.take::<i32>("max_in_flight", None), 0);
         assert!(mask.pairs("labels", Vec::new(), true).is_empty());
-        assert_eq!(
-            mask.finish().unwrap().unwrap().paths,
-            ["display_name", "labels"]
-        );
+        assert_eq!(mask.finish().unwrap().unwrap().paths, ["display_name", "labels"]);
     }
 
     #[test]

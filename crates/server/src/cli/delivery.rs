@@ -71,33 +71,21 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let delivery = match verb {
         Verb::List(args) => return list(args, session).await,
         Verb::Attempts(target) => {
-            let request = v1::ListAttemptsRequest {
-                parent: full(target)?,
-            };
-            let attempts = deliveries
-                .list_attempts(request)
-                .await?
-                .into_inner()
-                .attempts;
+            let request = v1::ListAttemptsRequest { parent: full(target)? };
+            let attempts = deliveries.list_attempts(request).await?.into_inner().attempts;
             return session.output.many(&attempts);
         }
         Verb::Get(target) => {
             let name = full(target)?;
-            deliveries
-                .get_delivery(v1::GetDeliveryRequest { name })
-                .await?
+            deliveries.get_delivery(v1::GetDeliveryRequest { name }).await?
         }
         Verb::Retry(target) => {
             let name = full(target)?;
-            deliveries
-                .retry_delivery(v1::RetryDeliveryRequest { name })
-                .await?
+            deliveries.retry_delivery(v1::RetryDeliveryRequest { name }).await?
         }
         Verb::Cancel(target) => {
             let name = full(target)?;
-            deliveries
-                .cancel_delivery(v1::CancelDeliveryRequest { name })
-                .await?
+            deliveries.cancel_delivery(v1::CancelDeliveryRequest { name }).await?
         }
     };
     session.output.one(delivery.get_ref())
@@ -106,27 +94,17 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
 async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
     let mut deliveries = session.client.deliveries();
     let filter = filter(&session.parent, &args)?;
-    show_pages(
-        &mut session.output,
-        args.list.limit,
-        async |page_size, page_token| {
-            let request = v1::ListDeliveriesRequest {
-                page_size,
-                page_token,
-                ..filter.clone()
-            };
-            let page = deliveries.list_deliveries(request).await?.into_inner();
-            Ok((page.deliveries, page.next_page_token))
-        },
-    )
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let request = v1::ListDeliveriesRequest { page_size, page_token, ..filter.clone() };
+        let page = deliveries.list_deliveries(request).await?.into_inner();
+        Ok((page.deliveries, page.next_page_token))
+    })
     .await
 }
 
 fn filter(parent: &str, args: &FindArgs) -> anyhow::Result<v1::ListDeliveriesRequest> {
     let name = |collection: Collection, given: &Option<String>| {
-        given
-            .as_ref()
-            .map_or(Ok(String::new()), |given| collection.name(parent, given))
+        given.as_ref().map_or(Ok(String::new()), |given| collection.name(parent, given))
     };
     Ok(v1::ListDeliveriesRequest {
         parent: parent.to_owned(),

@@ -134,9 +134,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Create(args) => endpoints.create_endpoint(create(parent, args)?).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            endpoints
-                .get_endpoint(v1::GetEndpointRequest { name })
-                .await?
+            endpoints.get_endpoint(v1::GetEndpointRequest { name }).await?
         }
         Verb::Update(args) => {
             let request = update(&parent, full(&args.target.name)?, args)?;
@@ -144,9 +142,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Enable(target) => {
             let (name, etag) = (full(&target.name)?, target.etag);
-            endpoints
-                .enable_endpoint(v1::EnableEndpointRequest { name, etag })
-                .await?
+            endpoints.enable_endpoint(v1::EnableEndpointRequest { name, etag }).await?
         }
         Verb::Disable(args) => {
             let request = v1::DisableEndpointRequest {
@@ -157,36 +153,23 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             endpoints.disable_endpoint(request).await?
         }
         Verb::List(args) => {
-            return show_pages(
-                &mut session.output,
-                args.limit,
-                async |page_size, page_token| {
-                    let parent = parent.clone();
-                    let request = v1::ListEndpointsRequest {
-                        parent,
-                        page_size,
-                        page_token,
-                    };
-                    let page = endpoints.list_endpoints(request).await?.into_inner();
-                    Ok((page.endpoints, page.next_page_token))
-                },
-            )
+            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+                let parent = parent.clone();
+                let request = v1::ListEndpointsRequest { parent, page_size, page_token };
+                let page = endpoints.list_endpoints(request).await?.into_inner();
+                Ok((page.endpoints, page.next_page_token))
+            })
             .await;
         }
         Verb::Delete(target) => {
             let name = full(&target.name)?;
-            let request = v1::DeleteEndpointRequest {
-                name: name.clone(),
-                etag: target.etag,
-            };
+            let request = v1::DeleteEndpointRequest { name: name.clone(), etag: target.etag };
             endpoints.delete_endpoint(request).await?;
             return session.output.removed(&name);
         }
     };
     session.output.one(endpoint.get_ref())?;
-    session
-        .output
-        .note_secret(&endpoint.get_ref().signing_secret)
+    session.output.note_secret(&endpoint.get_ref().signing_secret)
 }
 
 fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpointRequest> {
@@ -207,20 +190,11 @@ fn update(
     args: UpdateArgs,
 ) -> anyhow::Result<v1::UpdateEndpointRequest> {
     let mut mask = Mask::default();
-    let mut endpoint = settings(
-        &mut mask,
-        parent,
-        args.url,
-        args.settings,
-        args.clear_headers,
-    )?;
+    let mut endpoint = settings(&mut mask, parent, args.url, args.settings, args.clear_headers)?;
     endpoint.name = name;
     endpoint.etag = args.target.etag;
     endpoint.labels = mask.labels(args.labels);
-    Ok(v1::UpdateEndpointRequest {
-        endpoint: Some(endpoint),
-        update_mask: mask.finish()?,
-    })
+    Ok(v1::UpdateEndpointRequest { endpoint: Some(endpoint), update_mask: mask.finish()? })
 }
 
 fn settings(
@@ -248,10 +222,8 @@ fn settings(
     Ok(v1::Endpoint {
         display_name: mask.take("display_name", settings.display_name),
         target: Some(v1::endpoint::Target::Http(http)),
-        signature_profile: mask.take(
-            "signature_profile",
-            settings.signature_profile.map(Profile::to_proto),
-        ),
+        signature_profile: mask
+            .take("signature_profile", settings.signature_profile.map(Profile::to_proto)),
         retry_policy: mask.take("retry_policy", policy),
         max_in_flight: mask.take("max_in_flight", settings.max_in_flight),
         ..Default::default()
@@ -286,10 +258,7 @@ mod tests {
             request.update_mask.unwrap().paths,
             ["http.timeout", "http.headers", "retry_policy"]
         );
-        assert_eq!(
-            request.endpoint.unwrap().retry_policy,
-            "tenants/acme/retryPolicies/quick"
-        );
+        assert_eq!(request.endpoint.unwrap().retry_policy, "tenants/acme/retryPolicies/quick");
     }
 
     #[test]
@@ -302,16 +271,8 @@ mod tests {
         let request = create("tenants/acme".into(), args).unwrap();
         assert_eq!(request.endpoint_id, "orders");
         let endpoint = request.endpoint.unwrap();
-        assert_eq!(
-            endpoint.signature_profile(),
-            v1::SignatureProfile::HubSha256
-        );
-        let Some(v1::endpoint::Target::Http(http)) = endpoint.target else {
-            panic!("no target")
-        };
-        assert_eq!(
-            (http.url.as_str(), http.headers["a"].as_str()),
-            ("https://r.example/h", "b")
-        );
+        assert_eq!(endpoint.signature_profile(), v1::SignatureProfile::HubSha256);
+        let Some(v1::endpoint::Target::Http(http)) = endpoint.target else { panic!("no target") };
+        assert_eq!((http.url.as_str(), http.headers["a"].as_str()), ("https://r.example/h", "b"));
     }
 }

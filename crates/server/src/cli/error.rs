@@ -3,7 +3,7 @@
 use super::values::humane;
 use std::{io, process::ExitCode};
 use tonic::{Code, Status};
-use turnbuckle_client::{ApiError, ConnectError};
+use turnbuckle_client::{ApiError, ConnectError, FieldViolation};
 
 /// For `--help`: exit codes are part of the interface.
 pub const EXIT_CODES: &str = "\
@@ -39,10 +39,7 @@ pub(crate) struct Report {
 pub fn report(error: &anyhow::Error) -> ExitCode {
     let report = Report::of(error);
     // Without stderr there is nobody to tell; the exit code still says it.
-    drop(io::Write::write_all(
-        &mut io::stderr().lock(),
-        report.text.as_bytes(),
-    ));
+    drop(io::Write::write_all(&mut io::stderr().lock(), report.text.as_bytes()));
     ExitCode::from(report.exit)
 }
 
@@ -74,17 +71,13 @@ impl Report {
     }
 
     fn of_status(error: &ApiError) -> Self {
-        let mut text = format!("error: {}\n", printable(&error.to_string()));
+        let mut text = format!("error: {}\n", printable(&headline(error)));
         for violation in &error.violations {
             let line = format!("  {}: {}", violation.field, violation.description);
             text.push_str(&printable(&line));
             text.push('\n');
         }
-        for precondition in error
-            .preconditions
-            .iter()
-            .filter(|found| **found != error.message)
-        {
+        for precondition in error.preconditions.iter().filter(|found| **found != error.message) {
             text.push_str(&printable(&format!("  {precondition}")));
             text.push('\n');
         }
@@ -94,11 +87,18 @@ impl Report {
         if let Some(hint) = hint(error) {
             text.push_str(&format!("hint: {hint}\n"));
         }
-        Self {
-            text,
-            exit: exit_code(error.code),
-        }
+        Self { text, exit: exit_code(error.code) }
     }
+}
+
+/// The message, without repeating the violation that the lines below it show.
+fn headline(error: &ApiError) -> String {
+    let told = |first: &FieldViolation| error.message.contains(&first.description);
+    if !error.violations.first().is_some_and(told) {
+        return error.to_string();
+    }
+    let message = "the request is invalid".to_owned();
+    ApiError { message, ..error.clone() }.to_string()
 }
 
 const fn exit_code(code: Code) -> u8 {
@@ -151,13 +151,15 @@ fn hint_for_reason(reason: &str) -> Option<&'static str> {
 /// Text from elsewhere without what a terminal would act on.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
+        .map(
+            |c| {
+                if c.is_control() && c != '\n' && c != '\t' {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                }
+            },
+        )
         .collect()
 }
 
@@ -182,6 +184,18 @@ mod tests {
             "error: invalid request (INVALID_ARGUMENT, INVALID_REQUEST)\n\
              \x20 endpoint.http.url: is missing\n\
              \x20 endpoint.max_in_flight: is 0; use 1 to 64\n"
+        );
+    }
+
+    #[test]
+    fn a_message_that_repeats_a_violation_is_shortened() {
+        let details = ErrorDetails::with_bad_request_violation("etag", "is no etag");
+        let text = "invalid request: etag is no etag (and 1 more, see the details)";
+        let status = Status::with_error_details(Code::InvalidArgument, text, details);
+        let report = Report::of(&anyhow::Error::new(status));
+        assert_eq!(
+            report.text,
+            "error: the request is invalid (INVALID_ARGUMENT)\n  etag: is no etag\n"
         );
     }
 

@@ -72,12 +72,7 @@ pub struct FindArgs {
     #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
     pub event_id: String,
     /// Only events of this type.
-    #[arg(
-        long = "type",
-        value_name = "TYPE",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long = "type", value_name = "TYPE", default_value = "", hide_default_value = true)]
     pub event_type: String,
 }
 
@@ -87,12 +82,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Get(args) => {
             let name = Collection::Events.name(&session.parent, &args.name)?;
             let request = v1::GetEventRequest { name };
-            let event = session
-                .client
-                .events()
-                .get_event(request)
-                .await?
-                .into_inner();
+            let event = session.client.events().get_event(request).await?.into_inner();
             if args.payload {
                 return session.output.raw(&event.data);
             }
@@ -131,19 +121,12 @@ async fn publish(args: PublishArgs, session: &mut Session) -> anyhow::Result<()>
         content_type: args.content_type,
         ..Default::default()
     };
-    let accepted = session
-        .client
-        .publish(session.parent.clone(), event)
-        .await?;
+    let accepted = session.client.publish(session.parent.clone(), event).await?;
     session.output.one(&accepted)?;
     if accepted.duplicate {
-        session
-            .output
-            .note("note: this event had been accepted before; nothing new happens")?;
+        session.output.note("note: this event had been accepted before; nothing new happens")?;
     } else if accepted.deliveries == 0 {
-        session
-            .output
-            .note("note: no subscription wants this event")?;
+        session.output.note("note: no subscription wants this event")?;
     }
     Ok(())
 }
@@ -165,10 +148,7 @@ mod tests {
         assert_eq!(data("{ \"a\" :1 }").unwrap(), b"{ \"a\" :1 }");
         let path = std::env::temp_dir().join(format!("turnbuckle-{}", uuid::Uuid::now_v7()));
         std::fs::write(&path, b"\xff\x00\n").unwrap();
-        assert_eq!(
-            data(&format!("@{}", path.display())).unwrap(),
-            b"\xff\x00\n"
-        );
+        assert_eq!(data(&format!("@{}", path.display())).unwrap(), b"\xff\x00\n");
         std::fs::remove_file(&path).unwrap();
         assert!(data("@/nonexistent/file").is_err());
     }

@@ -69,37 +69,24 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            types
-                .get_event_type(v1::GetEventTypeRequest { name })
-                .await?
+            types.get_event_type(v1::GetEventTypeRequest { name }).await?
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
             types.update_event_type(update(name, args)?).await?
         }
         Verb::List(args) => {
-            return show_pages(
-                &mut session.output,
-                args.limit,
-                async |page_size, page_token| {
-                    let parent = parent.clone();
-                    let request = v1::ListEventTypesRequest {
-                        parent,
-                        page_size,
-                        page_token,
-                    };
-                    let page = types.list_event_types(request).await?.into_inner();
-                    Ok((page.event_types, page.next_page_token))
-                },
-            )
+            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+                let parent = parent.clone();
+                let request = v1::ListEventTypesRequest { parent, page_size, page_token };
+                let page = types.list_event_types(request).await?.into_inner();
+                Ok((page.event_types, page.next_page_token))
+            })
             .await;
         }
         Verb::Delete(target) => {
             let name = full(&target.name)?;
-            let request = v1::DeleteEventTypeRequest {
-                name: name.clone(),
-                etag: target.etag,
-            };
+            let request = v1::DeleteEventTypeRequest { name: name.clone(), etag: target.etag };
             types.delete_event_type(request).await?;
             return session.output.removed(&name);
         }
@@ -116,8 +103,5 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateEventTypeR
         labels: mask.labels(args.labels),
         ..Default::default()
     };
-    Ok(v1::UpdateEventTypeRequest {
-        event_type: Some(event_type),
-        update_mask: mask.finish()?,
-    })
+    Ok(v1::UpdateEventTypeRequest { event_type: Some(event_type), update_mask: mask.finish()? })
 }

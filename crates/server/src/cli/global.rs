@@ -97,11 +97,7 @@ impl Session {
             ..ClientOptions::new(args.server.clone())
         })
         .await?;
-        Ok(Self {
-            client,
-            parent,
-            output: Output::standard(args.output)?,
-        })
+        Ok(Self { client, parent, output: Output::standard(args.output)? })
     }
 }
 
@@ -110,11 +106,10 @@ impl GlobalArgs {
     /// environment and a file in the arguments for a conflict.
     fn token_source(&self) -> Option<TokenSource> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        self.given_token(set("TURNBUCKLE_TOKEN"), set("TURNBUCKLE_TOKEN_FILE"))
-            .or_else(|| {
-                let default = PathBuf::from(DEFAULT_TOKEN_FILE);
-                default.is_file().then_some(TokenSource::File(default))
-            })
+        self.given_token(set("TURNBUCKLE_TOKEN"), set("TURNBUCKLE_TOKEN_FILE")).or_else(|| {
+            let default = PathBuf::from(DEFAULT_TOKEN_FILE);
+            default.is_file().then_some(TokenSource::File(default))
+        })
     }
 
     fn given_token(&self, token: Option<OsString>, file: Option<OsString>) -> Option<TokenSource> {
@@ -142,13 +137,10 @@ mod tests {
     fn arguments_win_over_the_environment_and_a_token_over_a_file() {
         let given = |line: &str, token: Option<&str>, file: Option<&str>| {
             let root = Root::try_parse_from(line.split(' ')).unwrap();
-            root.global
-                .given_token(token.map(Into::into), file.map(Into::into))
+            root.global.given_token(token.map(Into::into), file.map(Into::into))
         };
-        let (text, file) = (
-            |t: &str| TokenSource::Text(t.into()),
-            |f: &str| TokenSource::File(f.into()),
-        );
+        let (text, file) =
+            (|t: &str| TokenSource::Text(t.into()), |f: &str| TokenSource::File(f.into()));
         assert_eq!(given("x --token-file f", Some("t"), None), Some(file("f")));
         assert_eq!(given("x --token a", Some("t"), Some("f")), Some(text("a")));
         assert_eq!(given("x", Some("t"), Some("f")), Some(text("t")));

@@ -5,7 +5,7 @@ use super::{
     global::Session,
     names::{self, Collection},
     output::Format,
-    values::Span,
+    values::{Span, parse_etag},
 };
 use turnbuckle_proto::v1;
 
@@ -39,7 +39,7 @@ pub struct GuardedRing {
     /// Endpoint that the keys belong to.
     pub endpoint: String,
     /// Fail unless the key ring still has this etag. Without it, the present one is taken.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_etag)]
     pub etag: Option<String>,
 }
 
@@ -136,12 +136,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Stage(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let (algorithm, secret) = args.key.to_proto()?;
-            let request = v1::StageKeyRequest {
-                parent,
-                etag,
-                algorithm,
-                secret,
-            };
+            let request = v1::StageKeyRequest { parent, etag, algorithm, secret };
             let key = keys.stage_key(request).await?;
             return show_new_key(session, key.get_ref());
         }
@@ -150,46 +145,24 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             let (algorithm, secret) = args.key.to_proto()?;
             let overlap = args.overlap.map(Span::to_proto);
             let force = args.force;
-            let request = v1::RotateKeyRequest {
-                parent,
-                etag,
-                algorithm,
-                secret,
-                overlap,
-                force,
-            };
+            let request = v1::RotateKeyRequest { parent, etag, algorithm, secret, overlap, force };
             let key = keys.rotate_key(request).await?;
             return show_new_key(session, key.get_ref());
         }
         Verb::Activate(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let overlap = args.overlap.map(Span::to_proto);
-            keys.activate_key(v1::ActivateKeyRequest {
-                parent,
-                etag,
-                overlap,
-            })
-            .await?
+            keys.activate_key(v1::ActivateKeyRequest { parent, etag, overlap }).await?
         }
         Verb::Rollback(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let overlap = args.overlap.map(Span::to_proto);
-            keys.rollback_key(v1::RollbackKeyRequest {
-                parent,
-                etag,
-                overlap,
-            })
-            .await?
+            keys.rollback_key(v1::RollbackKeyRequest { parent, etag, overlap }).await?
         }
         Verb::Revoke(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let name = names::key(&parent, &args.key)?;
-            keys.revoke_key(v1::RevokeKeyRequest {
-                name,
-                etag,
-                reason: args.reason,
-            })
-            .await?
+            keys.revoke_key(v1::RevokeKeyRequest { name, etag, reason: args.reason }).await?
         }
     };
     show_ring(session, ring.get_ref())
@@ -203,13 +176,7 @@ async fn guarded(session: &Session, ring: GuardedRing) -> anyhow::Result<(String
         None => {
             let name = format!("{parent}/keyRing");
             let request = v1::GetKeyRingRequest { name };
-            session
-                .client
-                .keys()
-                .get_key_ring(request)
-                .await?
-                .into_inner()
-                .etag
+            session.client.keys().get_key_ring(request).await?.into_inner().etag
         }
     };
     Ok((parent, etag))

@@ -51,9 +51,7 @@ impl Collection {
 pub(crate) fn tenant(given: &str) -> Result<String, Usage> {
     let id = given.strip_prefix("tenants/").unwrap_or(given);
     if id.is_empty() || id.contains('/') {
-        return Err(Usage(format!(
-            "{given:?} is no tenant; use its id, such as acme"
-        )));
+        return Err(Usage(format!("{given:?} is no tenant; use its id, such as acme")));
     }
     Ok(format!("tenants/{id}"))
 }
@@ -101,18 +99,13 @@ mod tests {
             "tenants/acme/subscriptions/x",
             "tenants/acme/endpoints/x/keys/y",
         ] {
-            assert!(
-                Collection::Endpoints.name("tenants/acme", given).is_err(),
-                "{given}"
-            );
+            assert!(Collection::Endpoints.name("tenants/acme", given).is_err(), "{given}");
         }
     }
 
     #[test]
     fn event_types_keep_their_dots() {
-        let name = Collection::EventTypes
-            .name("tenants/acme", "order.paid")
-            .unwrap();
+        let name = Collection::EventTypes.name("tenants/acme", "order.paid").unwrap();
         assert_eq!(name, "tenants/acme/eventTypes/order.paid");
     }
 
@@ -122,10 +115,7 @@ mod tests {
         assert_eq!(tenant("tenants/acme").unwrap(), "tenants/acme");
         assert!(tenant("tenants/a/endpoints/b").is_err());
         let endpoint = "tenants/acme/endpoints/x";
-        assert_eq!(
-            key(endpoint, "k1").unwrap(),
-            "tenants/acme/endpoints/x/keys/k1"
-        );
+        assert_eq!(key(endpoint, "k1").unwrap(), "tenants/acme/endpoints/x/keys/k1");
         assert_eq!(
             key(endpoint, "tenants/acme/endpoints/x/keys/k1").unwrap(),
             "tenants/acme/endpoints/x/keys/k1"

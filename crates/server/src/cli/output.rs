@@ -15,7 +15,7 @@ pub enum Format {
     Table,
     /// Proto3 JSON; lists are arrays.
     Json,
-    /// The same as YAML.
+    /// The JSON form written as YAML.
     Yaml,
     /// Resource names, one a line.
     Name,
@@ -44,13 +44,7 @@ impl Output {
     ) -> anyhow::Result<Self> {
         let pool = DescriptorPool::decode(turnbuckle_proto::DESCRIPTORS)
             .context("the contract built into this binary")?;
-        Ok(Self {
-            format,
-            pool,
-            data,
-            notes,
-            now,
-        })
+        Ok(Self { format, pool, data, notes, now })
     }
 
     pub(crate) const fn format(&self) -> Format {
@@ -71,18 +65,15 @@ impl Output {
 
     /// Shows a list of resources.
     pub(crate) fn many<R: Resource>(&mut self, resources: &[R]) -> anyhow::Result<()> {
-        let messages: Vec<DynamicMessage> = resources
-            .iter()
-            .map(|resource| self.dynamic(resource))
-            .collect::<Result<_, _>>()?;
+        let messages: Vec<DynamicMessage> =
+            resources.iter().map(|resource| self.dynamic(resource)).collect::<Result<_, _>>()?;
         let text = match self.format {
             Format::Table => render::list(R::COLUMNS, &messages, self.now),
             Format::Json => json(&serde_json::to_value(&messages)?)?,
             Format::Yaml => yaml(&serde_json::to_value(&messages)?)?,
-            Format::Name => resources
-                .iter()
-                .map(|resource| format!("{}\n", resource.name()))
-                .collect(),
+            Format::Name => {
+                resources.iter().map(|resource| format!("{}\n", resource.name())).collect()
+            }
         };
         self.raw(text.as_bytes())
     }
@@ -127,10 +118,7 @@ impl Output {
             .pool
             .get_message_by_name(R::MESSAGE)
             .with_context(|| format!("{} is not in the contract", R::MESSAGE))?;
-        Ok(DynamicMessage::decode(
-            descriptor,
-            resource.encode_to_vec().as_slice(),
-        )?)
+        Ok(DynamicMessage::decode(descriptor, resource.encode_to_vec().as_slice())?)
     }
 }
 

@@ -37,9 +37,7 @@ pub(crate) fn details(message: &DynamicMessage, now: Timestamp) -> String {
 
 fn plain_table() -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.force_no_tty();
     table
 }
@@ -84,13 +82,10 @@ fn cell(column: &Column, message: &DynamicMessage, now: Timestamp) -> String {
         (Style::Short, Value::String(name)) => {
             printable(name.rsplit('/').next().unwrap_or_default())
         }
+        (Style::Code, Value::I32(0)) => String::new(),
         (_, value) => text(&field, value),
     };
-    if shown.is_empty() {
-        MISSING.to_owned()
-    } else {
-        shown
-    }
+    if shown.is_empty() { MISSING.to_owned() } else { shown }
 }
 
 /// The field at a dotted path: none when a message on the way, or a field with presence, is not set.
@@ -124,10 +119,7 @@ fn text(field: &FieldDescriptor, value: &Value) -> String {
             pairs.join(",")
         }
         Value::List(items) => {
-            let items: Vec<String> = items
-                .iter()
-                .map(|item| scalar(&field.kind(), item))
-                .collect();
+            let items: Vec<String> = items.iter().map(|item| scalar(&field.kind(), item)).collect();
             items.join(", ")
         }
         _ => scalar(&field.kind(), value),
@@ -173,11 +165,7 @@ fn enum_text(descriptor: &EnumDescriptor, number: i32) -> String {
     prefix.push('_');
     let full = value.name();
     let name = full.strip_prefix(&prefix).unwrap_or(full);
-    if name == "UNSPECIFIED" {
-        String::new()
-    } else {
-        name.to_ascii_lowercase().replace('_', "-")
-    }
+    if name == "UNSPECIFIED" { String::new() } else { name.to_ascii_lowercase().replace('_', "-") }
 }
 
 fn message_text(message: &DynamicMessage) -> String {
@@ -225,11 +213,7 @@ fn relative(time: &DynamicMessage, now: Timestamp) -> String {
         return "now".to_owned();
     }
     let distance = humane(distance);
-    if seconds < now.unix_seconds() {
-        format!("{distance} ago")
-    } else {
-        format!("in {distance}")
-    }
+    if seconds < now.unix_seconds() { format!("{distance} ago") } else { format!("in {distance}") }
 }
 
 fn key_text(key: &MapKey) -> String {

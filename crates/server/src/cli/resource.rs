@@ -20,6 +20,8 @@ pub(crate) enum Style {
     Short,
     /// A time relative to now.
     Age,
+    /// A number whose zero means that there is none.
+    Code,
 }
 
 /// A message that can be shown.
@@ -34,27 +36,15 @@ pub(crate) trait Resource: prost::Message {
 }
 
 const fn plain(title: &'static str, paths: &'static [&'static str]) -> Column {
-    Column {
-        title,
-        paths,
-        style: Style::Plain,
-    }
+    Column { title, paths, style: Style::Plain }
 }
 
 const fn short(title: &'static str, paths: &'static [&'static str]) -> Column {
-    Column {
-        title,
-        paths,
-        style: Style::Short,
-    }
+    Column { title, paths, style: Style::Short }
 }
 
 const fn age(title: &'static str, paths: &'static [&'static str]) -> Column {
-    Column {
-        title,
-        paths,
-        style: Style::Age,
-    }
+    Column { title, paths, style: Style::Age }
 }
 
 const NAME: Column = short("NAME", &["name"]);
@@ -141,7 +131,11 @@ resources! {
         plain("STARTED", &["start_time"]),
         plain("TOOK", &["duration"]),
         plain("OUTCOME", &["outcome"]),
-        plain("STATUS", &["http_status"]),
+        Column {
+            title: "STATUS",
+            paths: &["http_status"],
+            style: Style::Code,
+        },
         plain("RETRY IN", &["retry_delay"]),
         plain("RETRY-AFTER", &["retry_after_honoured"]),
         plain("DETAIL", &["detail"]),

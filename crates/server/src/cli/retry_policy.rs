@@ -121,37 +121,24 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Create(args) => policies.create_retry_policy(create(parent, args)).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            policies
-                .get_retry_policy(v1::GetRetryPolicyRequest { name })
-                .await?
+            policies.get_retry_policy(v1::GetRetryPolicyRequest { name }).await?
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
             policies.update_retry_policy(update(name, args)?).await?
         }
         Verb::List(args) => {
-            return show_pages(
-                &mut session.output,
-                args.limit,
-                async |page_size, page_token| {
-                    let parent = parent.clone();
-                    let request = v1::ListRetryPoliciesRequest {
-                        parent,
-                        page_size,
-                        page_token,
-                    };
-                    let page = policies.list_retry_policies(request).await?.into_inner();
-                    Ok((page.retry_policies, page.next_page_token))
-                },
-            )
+            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+                let parent = parent.clone();
+                let request = v1::ListRetryPoliciesRequest { parent, page_size, page_token };
+                let page = policies.list_retry_policies(request).await?.into_inner();
+                Ok((page.retry_policies, page.next_page_token))
+            })
             .await;
         }
         Verb::Delete(target) => {
             let name = full(&target.name)?;
-            let request = v1::DeleteRetryPolicyRequest {
-                name: name.clone(),
-                etag: target.etag,
-            };
+            let request = v1::DeleteRetryPolicyRequest { name: name.clone(), etag: target.etag };
             policies.delete_retry_policy(request).await?;
             return session.output.removed(&name);
         }
@@ -162,11 +149,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
 fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
     let mut policy = settings(&mut Mask::default(), args.settings, false);
     policy.labels = args.labels.map();
-    v1::CreateRetryPolicyRequest {
-        parent,
-        retry_policy_id: args.id,
-        retry_policy: Some(policy),
-    }
+    v1::CreateRetryPolicyRequest { parent, retry_policy_id: args.id, retry_policy: Some(policy) }
 }
 
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolicyRequest> {
@@ -175,10 +158,7 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolic
     policy.name = name;
     policy.etag = args.target.etag;
     policy.labels = mask.labels(args.labels);
-    Ok(v1::UpdateRetryPolicyRequest {
-        retry_policy: Some(policy),
-        update_mask: mask.finish()?,
-    })
+    Ok(v1::UpdateRetryPolicyRequest { retry_policy: Some(policy), update_mask: mask.finish()? })
 }
 
 fn settings(mask: &mut Mask, settings: Settings, clear_statuses: bool) -> v1::RetryPolicy {
@@ -230,13 +210,9 @@ mod tests {
     #[test]
     fn an_exponential_policy_takes_its_three_numbers_together() {
         let line = "x create quick --first-delay 300ms --factor 2 --max-delay 2s --max-attempts 6";
-        let Ok(Verb::Create(args)) = parsed(line) else {
-            panic!("not a create")
-        };
+        let Ok(Verb::Create(args)) = parsed(line) else { panic!("not a create") };
         let policy = create("tenants/acme".into(), args).retry_policy.unwrap();
-        let Some(Backoff::Exponential(backoff)) = policy.backoff else {
-            panic!("not exponential")
-        };
+        let Some(Backoff::Exponential(backoff)) = policy.backoff else { panic!("not exponential") };
         assert_eq!(backoff.first_delay.unwrap().nanos, 300_000_000);
         assert_eq!(policy.max_attempts, 6);
         assert!(parsed("x create quick --first-delay 1s").is_err());

@@ -54,12 +54,7 @@ pub struct CreateArgs {
     #[arg(long)]
     pub endpoint: String,
     /// Type (order.paid), prefix (order.*) or *; repeat for more, or separate by commas.
-    #[arg(
-        long = "type",
-        required = true,
-        value_delimiter = ',',
-        value_name = "PATTERN"
-    )]
+    #[arg(long = "type", required = true, value_delimiter = ',', value_name = "PATTERN")]
     pub types: Vec<String>,
     /// What the request body looks like.
     #[arg(long, value_enum)]
@@ -91,49 +86,27 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let parent = session.parent.clone();
     let full = |given: &str| Collection::Subscriptions.name(&parent, given);
     let subscription = match verb {
-        Verb::Create(args) => {
-            subscriptions
-                .create_subscription(create(parent, args)?)
-                .await?
-        }
+        Verb::Create(args) => subscriptions.create_subscription(create(parent, args)?).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            subscriptions
-                .get_subscription(v1::GetSubscriptionRequest { name })
-                .await?
+            subscriptions.get_subscription(v1::GetSubscriptionRequest { name }).await?
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
-            subscriptions
-                .update_subscription(update(name, args)?)
-                .await?
+            subscriptions.update_subscription(update(name, args)?).await?
         }
         Verb::List(args) => {
-            return show_pages(
-                &mut session.output,
-                args.limit,
-                async |page_size, page_token| {
-                    let parent = parent.clone();
-                    let request = v1::ListSubscriptionsRequest {
-                        parent,
-                        page_size,
-                        page_token,
-                    };
-                    let page = subscriptions
-                        .list_subscriptions(request)
-                        .await?
-                        .into_inner();
-                    Ok((page.subscriptions, page.next_page_token))
-                },
-            )
+            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+                let parent = parent.clone();
+                let request = v1::ListSubscriptionsRequest { parent, page_size, page_token };
+                let page = subscriptions.list_subscriptions(request).await?.into_inner();
+                Ok((page.subscriptions, page.next_page_token))
+            })
             .await;
         }
         Verb::Delete(target) => {
             let name = full(&target.name)?;
-            let request = v1::DeleteSubscriptionRequest {
-                name: name.clone(),
-                etag: target.etag,
-            };
+            let request = v1::DeleteSubscriptionRequest { name: name.clone(), etag: target.etag };
             subscriptions.delete_subscription(request).await?;
             return session.output.removed(&name);
         }

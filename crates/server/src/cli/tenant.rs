@@ -58,10 +58,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 labels: args.labels.map(),
                 ..Default::default()
             };
-            let request = v1::CreateTenantRequest {
-                tenant_id: args.id,
-                tenant: Some(tenant),
-            };
+            let request = v1::CreateTenantRequest { tenant_id: args.id, tenant: Some(tenant) };
             tenants.create_tenant(request).await?
         }
         Verb::Get(target) => {
@@ -70,26 +67,16 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Update(args) => tenants.update_tenant(update(args)?).await?,
         Verb::List(args) => {
-            return show_pages(
-                &mut session.output,
-                args.limit,
-                async |page_size, page_token| {
-                    let request = v1::ListTenantsRequest {
-                        page_size,
-                        page_token,
-                    };
-                    let page = tenants.list_tenants(request).await?.into_inner();
-                    Ok((page.tenants, page.next_page_token))
-                },
-            )
+            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+                let request = v1::ListTenantsRequest { page_size, page_token };
+                let page = tenants.list_tenants(request).await?.into_inner();
+                Ok((page.tenants, page.next_page_token))
+            })
             .await;
         }
         Verb::Delete(target) => {
             let name = names::tenant(&target.name)?;
-            let request = v1::DeleteTenantRequest {
-                name: name.clone(),
-                etag: target.etag,
-            };
+            let request = v1::DeleteTenantRequest { name: name.clone(), etag: target.etag };
             tenants.delete_tenant(request).await?;
             return session.output.removed(&name);
         }
@@ -106,8 +93,5 @@ fn update(args: UpdateArgs) -> anyhow::Result<v1::UpdateTenantRequest> {
         labels: mask.labels(args.labels),
         ..Default::default()
     };
-    Ok(v1::UpdateTenantRequest {
-        tenant: Some(tenant),
-        update_mask: mask.finish()?,
-    })
+    Ok(v1::UpdateTenantRequest { tenant: Some(tenant), update_mask: mask.finish()? })
 }

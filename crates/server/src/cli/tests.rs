@@ -34,11 +34,7 @@ fn every_noun_has_its_verbs() {
         let root = Root::command();
         let noun = root.find_subcommand(noun).unwrap();
         for verb in verbs.split(' ') {
-            assert!(
-                noun.find_subcommand(verb).is_some(),
-                "{} {verb}",
-                noun.get_name()
-            );
+            assert!(noun.find_subcommand(verb).is_some(), "{} {verb}", noun.get_name());
         }
     }
 }

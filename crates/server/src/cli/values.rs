@@ -1,7 +1,7 @@
 //! Values as people type and read them: durations, times, pairs.
 
 use prost_types::Timestamp;
-use std::{str::FromStr, time::Duration};
+use std::{convert::Infallible, str::FromStr, time::Duration};
 
 /// Unit names with their length, longest first.
 const UNITS: [(&str, u64); 6] = [
@@ -41,27 +41,16 @@ impl FromStr for Span {
         let mut micros: u64 = 0;
         let mut rest = text;
         while !rest.is_empty() {
-            let end = rest
-                .find(|c: char| !c.is_ascii_digit() && c != '.')
-                .ok_or_else(invalid)?;
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
             let (number, tail) = rest.split_at(end);
-            let end = tail
-                .find(|c: char| !c.is_ascii_alphabetic())
-                .unwrap_or(tail.len());
+            let end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
             let (unit, tail) = tail.split_at(end);
-            let (_, length) = UNITS
-                .iter()
-                .find(|(name, _)| *name == unit)
-                .ok_or_else(invalid)?;
+            let (_, length) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(invalid)?;
             let part = scaled(number, *length).ok_or_else(invalid)?;
             micros = micros.checked_add(part).ok_or_else(invalid)?;
             rest = tail;
         }
-        if text.is_empty() {
-            Err(invalid())
-        } else {
-            Ok(Self(Duration::from_micros(micros)))
-        }
+        if text.is_empty() { Err(invalid()) } else { Ok(Self(Duration::from_micros(micros))) }
     }
 }
 
@@ -127,6 +116,12 @@ pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
         .map_err(|_| format!("{text:?} is no time; use RFC 3339, such as 2026-03-01T12:00:00Z"))
 }
 
+/// An etag as typed. Its quotes belong to it, but shells eat them.
+pub(crate) fn parse_etag(text: &str) -> Result<String, Infallible> {
+    let inner = text.trim_matches('"');
+    Ok(if inner.is_empty() { String::new() } else { format!("\"{inner}\"") })
+}
+
 /// `KEY=VALUE` as typed.
 pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -162,18 +157,9 @@ mod tests {
 
     #[test]
     fn durations_without_unit_sign_or_end_are_refused() {
-        for text in [
-            "",
-            "5",
-            "s",
-            "5 s",
-            "-5s",
-            "1.s",
-            "5x",
-            "1..5s",
-            "1.1234567s",
-            "99999999999999d",
-        ] {
+        for text in
+            ["", "5", "s", "5 s", "-5s", "1.s", "5x", "1..5s", "1.1234567s", "99999999999999d"]
+        {
             assert_eq!(parsed(text), None, "{text}");
         }
     }
@@ -206,11 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn etags_may_be_typed_without_their_quotes() {
+        assert_eq!(parse_etag("7"), Ok("\"7\"".into()));
+        assert_eq!(parse_etag("\"7\""), Ok("\"7\"".into()));
+        assert_eq!(parse_etag(""), Ok(String::new()));
+    }
+
+    #[test]
     fn times_are_rfc_3339() {
-        assert_eq!(
-            parse_time("1970-01-01T00:00:01Z").map(|time| time.seconds),
-            Ok(1)
-        );
+        assert_eq!(parse_time("1970-01-01T00:00:01Z").map(|time| time.seconds), Ok(1));
         assert!(parse_time("yesterday").is_err());
     }
 }

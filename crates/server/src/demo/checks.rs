@@ -33,12 +33,7 @@ impl Check {
     /// The first faults in one line.
     pub(super) fn detail(&self) -> String {
         let mut shown: Vec<String> = self.faults.iter().take(FAULTS_SHOWN).cloned().collect();
-        if let Some(more) = self
-            .faults
-            .len()
-            .checked_sub(FAULTS_SHOWN)
-            .filter(|more| *more > 0)
-        {
+        if let Some(more) = self.faults.len().checked_sub(FAULTS_SHOWN).filter(|more| *more > 0) {
             shown.push(format!("and {more} more"));
         }
         shown.join("; ")
@@ -49,42 +44,15 @@ impl Check {
 pub(super) fn all(ledger: &Ledger, history: &[Told]) -> Vec<Check> {
     let check = |name, faults| Check { name, faults };
     vec![
-        check(
-            "every event took effect exactly once at each endpoint",
-            one_effect(ledger),
-        ),
-        check(
-            "data arrived byte for byte as published",
-            same_bytes(ledger),
-        ),
-        check(
-            "every attempt carried the same id and body",
-            same_request(ledger),
-        ),
-        check(
-            "the repeated event was flagged and not sent again",
-            repeated(ledger),
-        ),
-        check(
-            "failures were answered with numbered retries",
-            numbered(ledger),
-        ),
-        check(
-            "retries waited as the policy and Retry-After say",
-            delays(ledger, history),
-        ),
-        check(
-            "both keys signed during the overlap, the old one before",
-            signatures(ledger),
-        ),
-        check(
-            "ListDeliveries says delivered for each",
-            deliveries(ledger, history),
-        ),
-        check(
-            "ListAttempts agrees with what the receivers saw",
-            attempts(ledger, history),
-        ),
+        check("every event took effect exactly once at each endpoint", one_effect(ledger)),
+        check("data arrived byte for byte as published", same_bytes(ledger)),
+        check("every attempt carried the same id and body", same_request(ledger)),
+        check("the repeated event was flagged and not sent again", repeated(ledger)),
+        check("failures were answered with numbered retries", numbered(ledger)),
+        check("retries waited as the policy and Retry-After say", delays(ledger, history)),
+        check("both keys signed during the overlap, the old one before", signatures(ledger)),
+        check("ListDeliveries says delivered for each", deliveries(ledger, history)),
+        check("ListAttempts agrees with what the receivers saw", attempts(ledger, history)),
     ]
 }
 
@@ -93,18 +61,15 @@ fn one_effect(ledger: &Ledger) -> Vec<String> {
     let mut faults = Vec::new();
     for (event, endpoint) in ledger.expected() {
         let id = event.planned.event_id.as_str();
-        let effects = lanes.get(&(id, endpoint)).map_or(0, |seen| {
-            seen.iter().filter(|seen| seen.status == 200).count()
-        });
+        let effects = lanes
+            .get(&(id, endpoint))
+            .map_or(0, |seen| seen.iter().filter(|seen| seen.status == 200).count());
         if effects != 1 {
             faults.push(format!("{id} took effect {effects} times at {endpoint}"));
         }
     }
     for (id, endpoint) in lanes.keys() {
-        if !ledger
-            .expected()
-            .any(|(event, to)| event.planned.event_id == *id && to == *endpoint)
-        {
+        if !ledger.expected().any(|(event, to)| event.planned.event_id == *id && to == *endpoint) {
             faults.push(format!("{endpoint} got {id:?}, which it does not want"));
         }
     }
@@ -120,10 +85,8 @@ fn same_bytes(ledger: &Ledger) -> Vec<String> {
     }
     let mut faults = Vec::new();
     for seen in &ledger.seen {
-        let Some(event) = ledger
-            .published
-            .iter()
-            .find(|event| event.planned.event_id == seen.event_id)
+        let Some(event) =
+            ledger.published.iter().find(|event| event.planned.event_id == seen.event_id)
         else {
             continue;
         };
@@ -131,10 +94,8 @@ fn same_bytes(ledger: &Ledger) -> Vec<String> {
             Ok(envelope)
                 if envelope.data.get().as_bytes() == event.planned.data
                     && envelope.event_type == event.planned.event_type => {}
-            Ok(_) => faults.push(format!(
-                "{} has other data or type at {}",
-                seen.event_id, seen.endpoint
-            )),
+            Ok(_) => faults
+                .push(format!("{} has other data or type at {}", seen.event_id, seen.endpoint)),
             Err(error) => faults.push(format!("{} is no envelope: {error}", seen.event_id)),
         }
     }
@@ -158,10 +119,7 @@ fn repeated(ledger: &Ledger) -> Vec<String> {
     let Some((id, answer)) = &ledger.repeated else {
         return vec!["nothing was repeated".to_owned()];
     };
-    let first = ledger
-        .published
-        .iter()
-        .find(|event| event.planned.event_id == *id);
+    let first = ledger.published.iter().find(|event| event.planned.event_id == *id);
     let mut faults = Vec::new();
     if !answer.duplicate {
         faults.push(format!("{id} was not flagged as duplicate"));
@@ -179,11 +137,8 @@ fn numbered(ledger: &Ledger) -> Vec<String> {
     let mut faults = Vec::new();
     for ((id, endpoint), seen) in ledger.lanes() {
         let found: Vec<(i32, i32)> = seen.iter().map(|seen| (seen.number, seen.status)).collect();
-        let expected: &[(i32, i32)] = if endpoint == FLAKY {
-            &[(1, 503), (2, 503), (3, 429), (4, 200)]
-        } else {
-            &[(1, 200)]
-        };
+        let expected: &[(i32, i32)] =
+            if endpoint == FLAKY { &[(1, 503), (2, 503), (3, 429), (4, 200)] } else { &[(1, 200)] };
         if found != expected {
             faults.push(format!("{id} at {endpoint}: (attempt, status) {found:?}"));
         }
@@ -201,10 +156,7 @@ fn delays(ledger: &Ledger, history: &[Told]) -> Vec<String> {
             continue;
         };
         for pair in seen.windows(2) {
-            let attempt = told
-                .attempts
-                .iter()
-                .find(|attempt| attempt.number == pair[0].number);
+            let attempt = told.attempts.iter().find(|attempt| attempt.number == pair[0].number);
             let waited = pair[1].arrived.saturating_duration_since(pair[0].answered);
             let fault = match attempt {
                 Some(attempt) => delay_fault(attempt, waited),
@@ -219,25 +171,20 @@ fn delays(ledger: &Ledger, history: &[Told]) -> Vec<String> {
 }
 
 fn delay_fault(attempt: &Attempt, waited: Duration) -> Option<String> {
-    let delay = attempt
-        .retry_delay
-        .and_then(|delay| Duration::try_from(delay).ok())?;
-    let asked = attempt.http_status == 429;
-    let (least, most) = if asked {
-        let asked = Duration::from_secs(RETRY_AFTER_SECONDS.into());
-        (asked, asked.saturating_add(MAX_DELAY))
-    } else {
-        let doublings = u32::try_from(attempt.number.clamp(1, 16) - 1).unwrap_or(0);
-        let delay = FIRST_DELAY.saturating_mul(1 << doublings).min(MAX_DELAY);
-        (delay / 2, delay)
+    let delay = attempt.retry_delay.and_then(|delay| Duration::try_from(delay).ok())?;
+    let doublings = u32::try_from(attempt.number.clamp(1, 16) - 1).unwrap_or(0);
+    let own = FIRST_DELAY.saturating_mul(1 << doublings).min(MAX_DELAY);
+    let asked = match attempt.http_status {
+        429 => Duration::from_secs(RETRY_AFTER_SECONDS.into()),
+        _ => Duration::ZERO,
     };
+    // The receiver can only slow a retry down: the longer one of both waits counts.
+    let (least, most) = ((own / 2).max(asked), own.max(asked));
     if delay < least || delay > most {
-        return Some(format!(
-            "delay {delay:?} is not within {least:?} and {most:?}"
-        ));
+        return Some(format!("delay {delay:?} is not within {least:?} and {most:?}"));
     }
-    if asked != attempt.retry_after_honoured {
-        return Some("Retry-After is recorded wrongly".to_owned());
+    if attempt.retry_after_honoured && delay != asked {
+        return Some("its wait does not follow Retry-After, as recorded".to_owned());
     }
     if waited + EARLY < delay || waited > delay + LATE {
         return Some(format!("waited {waited:?} instead of {delay:?}"));
@@ -258,24 +205,13 @@ fn signatures(ledger: &Ledger) -> Vec<String> {
             ));
         }
     }
-    let healthy: Vec<&Seen> = ledger
-        .seen
-        .iter()
-        .filter(|seen| seen.endpoint == HEALTHY)
-        .collect();
+    let healthy: Vec<&Seen> = ledger.seen.iter().filter(|seen| seen.endpoint == HEALTHY).collect();
     let both = |seen: &Seen| seen.verified_by == [OLD_KEY, NEW_KEY];
-    let rotated = healthy
-        .iter()
-        .position(|seen| both(seen))
-        .unwrap_or(healthy.len());
+    let rotated = healthy.iter().position(|seen| both(seen)).unwrap_or(healthy.len());
     if rotated == healthy.len() {
         faults.push("no attempt carried both signatures".to_owned());
     }
-    if healthy
-        .iter()
-        .take(rotated)
-        .any(|seen| seen.verified_by != [OLD_KEY])
-    {
+    if healthy.iter().take(rotated).any(|seen| seen.verified_by != [OLD_KEY]) {
         faults
             .push("an attempt before the rotation was not signed by the old key alone".to_owned());
     }
@@ -300,10 +236,7 @@ fn deliveries(ledger: &Ledger, history: &[Told]) -> Vec<String> {
     }
     let expected = ledger.expected().count();
     if history.len() != expected {
-        faults.push(format!(
-            "{} deliveries instead of {expected}",
-            history.len()
-        ));
+        faults.push(format!("{} deliveries instead of {expected}", history.len()));
     }
     faults
 }
@@ -318,17 +251,11 @@ fn attempts(ledger: &Ledger, history: &[Told]) -> Vec<String> {
             .filter(|((event, endpoint), _)| *event == id && *endpoint == told.endpoint())
             .flat_map(|(_, seen)| seen.iter().map(|seen| (seen.number, seen.status)))
             .collect();
-        let recorded: Vec<(i32, i32)> = told
-            .attempts
-            .iter()
-            .map(|attempt| (attempt.number, attempt.http_status))
-            .collect();
+        let recorded: Vec<(i32, i32)> =
+            told.attempts.iter().map(|attempt| (attempt.number, attempt.http_status)).collect();
         let count = usize::try_from(told.delivery.attempts).unwrap_or(0);
         if seen != recorded || count != recorded.len() {
-            faults.push(format!(
-                "{id} at {}: {recorded:?}, seen {seen:?}",
-                told.endpoint()
-            ));
+            faults.push(format!("{id} at {}: {recorded:?}, seen {seen:?}", told.endpoint()));
         }
     }
     faults

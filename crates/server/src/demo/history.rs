@@ -25,11 +25,7 @@ pub(super) struct Told {
 impl Told {
     /// Last part of the endpoint's name.
     pub(super) fn endpoint(&self) -> &str {
-        self.delivery
-            .endpoint
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
+        self.delivery.endpoint.rsplit('/').next().unwrap_or_default()
     }
 }
 
@@ -53,9 +49,7 @@ pub(super) async fn read(client: &Client, ledger: &Ledger) -> anyhow::Result<Vec
     };
     let mut told = Vec::with_capacity(deliveries.len());
     for delivery in deliveries {
-        let request = ListAttemptsRequest {
-            parent: delivery.name.clone(),
-        };
+        let request = ListAttemptsRequest { parent: delivery.name.clone() };
         let listed = client.deliveries().list_attempts(request).await;
         let attempts = listed.context("list attempts")?.into_inner().attempts;
         told.push(Told { delivery, attempts });

@@ -27,11 +27,7 @@ pub(super) struct Published {
 impl Published {
     /// Which endpoints want it: both want orders, the healthy one wants everything.
     pub(super) fn endpoints(&self) -> &'static [&'static str] {
-        if self.planned.event_type.starts_with("order.") {
-            &[HEALTHY, FLAKY]
-        } else {
-            &[HEALTHY]
-        }
+        if self.planned.event_type.starts_with("order.") { &[HEALTHY, FLAKY] } else { &[HEALTHY] }
     }
 }
 
@@ -65,22 +61,16 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Every pair of event and endpoint that must end delivered.
     pub(super) fn expected(&self) -> impl Iterator<Item = (&Published, &'static str)> {
-        self.published.iter().flat_map(|event| {
-            event
-                .endpoints()
-                .iter()
-                .map(move |endpoint| (event, *endpoint))
-        })
+        self.published
+            .iter()
+            .flat_map(|event| event.endpoints().iter().map(move |endpoint| (event, *endpoint)))
     }
 
     /// Attempts by event and endpoint, in the order of arrival.
     pub(super) fn lanes(&self) -> BTreeMap<(&str, &'static str), Vec<&Seen>> {
         let mut lanes: BTreeMap<_, Vec<&Seen>> = BTreeMap::new();
         for seen in &self.seen {
-            lanes
-                .entry((seen.event_id.as_str(), seen.endpoint))
-                .or_default()
-                .push(seen);
+            lanes.entry((seen.event_id.as_str(), seen.endpoint)).or_default().push(seen);
         }
         lanes
     }
@@ -96,9 +86,6 @@ impl Ledger {
 
     /// Pairs that a receiver has taken.
     pub(super) fn taken(&self, endpoint: &str) -> usize {
-        self.seen
-            .iter()
-            .filter(|seen| seen.endpoint == endpoint && seen.status == 200)
-            .count()
+        self.seen.iter().filter(|seen| seen.endpoint == endpoint && seen.status == 200).count()
     }
 }

@@ -33,7 +33,7 @@ use workdir::WorkDir;
 /// The demo promises to end in 20 s; what is left is for starting and stopping.
 const TIME_LIMIT: Duration = Duration::from_secs(16);
 /// A server that does not stop within this is broken, and the demo says so.
-const STOP_LIMIT: Duration = Duration::from_secs(2);
+const STOP_LIMIT: Duration = Duration::from_secs(3);
 
 /// Options of `turnbuckle demo`.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -60,9 +60,7 @@ pub struct RunningServer {
 
 impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunningServer")
-            .field("api_url", &self.api_url)
-            .finish_non_exhaustive()
+        f.debug_struct("RunningServer").field("api_url", &self.api_url).finish_non_exhaustive()
     }
 }
 
@@ -79,15 +77,8 @@ where
 {
     let mut printer = Printer::standard(args.json);
     let folder = WorkDir::create()?;
-    let server = start(folder.path().to_owned())
-        .await
-        .context("the server did not start")?;
-    let RunningServer {
-        api_url,
-        token,
-        stop,
-        mut finished,
-    } = server;
+    let server = start(folder.path().to_owned()).await.context("the server did not start")?;
+    let RunningServer { api_url, token, stop, mut finished } = server;
     let outcome = tokio::select! {
         outcome = perform(args, &api_url, &token, &folder, &mut printer) => outcome,
         // It is gone already, so there is nothing to wait for.
@@ -98,11 +89,7 @@ where
     tokio::time::timeout(STOP_LIMIT, finished)
         .await
         .map_err(|_| anyhow::anyhow!("the server did not stop within {STOP_LIMIT:?}"))?;
-    Ok(if outcome? {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if outcome? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Shows the demo within its time, and keeps the server up afterwards when asked to.
@@ -154,9 +141,6 @@ async fn show(
     }
     summary::print(printer, &ledger);
     let failed = checks.iter().filter(|check| !check.passed()).count();
-    printer.line(&Line::Verdict {
-        checks: checks.len(),
-        failed,
-    });
+    printer.line(&Line::Verdict { checks: checks.len(), failed });
     Ok((failed == 0, stage))
 }

@@ -3,12 +3,8 @@
 use bytes::Bytes;
 
 /// The registered event types.
-pub(super) const TYPES: [&str; 4] = [
-    "order.paid",
-    "order.shipped",
-    "payment.captured",
-    "job.finished",
-];
+pub(super) const TYPES: [&str; 4] =
+    ["order.paid", "order.shipped", "payment.captured", "job.finished"];
 
 /// An event the demo will publish.
 #[derive(Clone, Debug)]
@@ -129,32 +125,21 @@ mod tests {
         }
         let longest = all.iter().map(|event| event.data.len()).max().unwrap();
         let shortest = all.iter().map(|event| event.data.len()).min().unwrap();
-        assert!(
-            longest > 15_000 && shortest < 600,
-            "{shortest} to {longest}"
-        );
+        assert!(longest > 15_000 && shortest < 600, "{shortest} to {longest}");
     }
 
     #[test]
     fn a_parser_in_between_would_be_noticed() {
         for event in acts().concat() {
             let value: serde_json::Value = serde_json::from_slice(&event.data).unwrap();
-            assert_ne!(
-                serde_json::to_vec(&value).unwrap(),
-                event.data,
-                "{}",
-                event.event_id
-            );
+            assert_ne!(serde_json::to_vec(&value).unwrap(), event.data, "{}", event.event_id);
         }
     }
 
     #[test]
     fn ids_are_unique() {
-        let ids: HashSet<String> = acts()
-            .concat()
-            .into_iter()
-            .map(|event| event.event_id)
-            .collect();
+        let ids: HashSet<String> =
+            acts().concat().into_iter().map(|event| event.event_id).collect();
         assert_eq!(ids.len(), 12);
     }
 }

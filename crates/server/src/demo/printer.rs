@@ -100,23 +100,10 @@ impl<'a> Line<'a> {
     }
 
     pub(super) fn of_check(check: &'a Check) -> Self {
-        Self::Check {
-            name: check.name,
-            ok: check.passed(),
-            detail: check.detail(),
-        }
+        Self::Check { name: check.name, ok: check.passed(), detail: check.detail() }
     }
 
-    pub(super) fn started(server: &str, healthy: &str, flaky: &str) -> String {
-        format!(
-            "Turnbuckle demo: all roles in one process, embedded store in a temporary directory\n\
-         \x20 server   {server}\n\
-         \x20 healthy  {healthy}  answers 200\n\
-         \x20 flaky    {flaky}  answers 503, 503, 429 with Retry-After, then 200\n\n"
-        )
-    }
-
-    fn next(server: &'a str, token_file: &Path, folder: &Path) -> Self {
+    pub(super) fn next(server: &'a str, token_file: &Path, folder: &Path) -> Self {
         Self::Next {
             server,
             token_file: token_file.display().to_string(),
@@ -170,11 +157,7 @@ impl Printer {
             self.text(line)
         };
         // The exit code counts, not who reads along.
-        drop(
-            self.out
-                .write_all(text.as_bytes())
-                .and_then(|()| self.out.flush()),
-        );
+        drop(self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()));
     }
 
     /// Text that only people see: tables and headings.
@@ -198,26 +181,16 @@ impl Printer {
             #[serde(flatten)]
             line: &'l Line<'a>,
         }
-        let timed = Timed {
-            at_ms: millis(self.began.elapsed()),
-            line,
-        };
+        let timed = Timed { at_ms: millis(self.began.elapsed()), line };
         serde_json::to_string(&timed).map_or_else(|_| String::new(), |text| text + "\n")
     }
 
     fn text(&self, line: &Line<'_>) -> String {
         match line {
-            Line::Started {
-                server,
-                healthy,
-                flaky,
-            } => started(server, healthy, flaky),
-            Line::Next {
-                server,
-                token_file,
-                tenant,
-                folder,
-            } => next(server, token_file, tenant, folder),
+            Line::Started { server, healthy, flaky } => started(server, healthy, flaky),
+            Line::Next { server, token_file, tenant, folder } => {
+                next(server, token_file, tenant, folder)
+            }
             Line::Check { .. } | Line::Verdict { .. } => self.judgement(line),
             // Shown as a table instead.
             Line::Endpoint { .. } | Line::Latency { .. } => String::new(),
@@ -226,35 +199,21 @@ impl Printer {
             | Line::Rotated { .. }
             | Line::Attempt { .. } => {
                 let at = format!("{:>7.3}s", self.began.elapsed().as_secs_f64());
-                format!(
-                    "{}  {}\n",
-                    self.paint(Tone::Quiet, &at),
-                    self.happening(line)
-                )
+                format!("{}  {}\n", self.paint(Tone::Quiet, &at), self.happening(line))
             }
         }
     }
 
     fn happening(&self, line: &Line<'_>) -> String {
         match line {
-            Line::Published {
-                event,
-                bytes,
-                ack_ms,
-                deliveries,
-                ..
-            } => {
+            Line::Published { event, bytes, ack_ms, deliveries, .. } => {
                 let plural = if *deliveries == 1 { "" } else { "s" };
                 format!(
                     "published  {event:<22} {bytes:>6} B, durable after {ack_ms:.1} ms, \
                      for {deliveries} endpoint{plural}"
                 )
             }
-            Line::Repeated {
-                event,
-                duplicate,
-                deliveries,
-            } => {
+            Line::Repeated { event, duplicate, deliveries } => {
                 let word = if *duplicate {
                     self.paint(Tone::Good, "flagged duplicate")
                 } else {
@@ -262,10 +221,7 @@ impl Printer {
                 };
                 format!("repeated   {event:<22} {word}, {deliveries} new deliveries")
             }
-            Line::Rotated {
-                endpoint,
-                fingerprint,
-            } => {
+            Line::Rotated { endpoint, fingerprint } => {
                 format!("rotated    {endpoint}: new key {fingerprint} signs, the old one beside it")
             }
             _ => self.attempt(line),
@@ -293,15 +249,8 @@ impl Printer {
     }
 
     fn attempt(&self, line: &Line<'_>) -> String {
-        let Line::Attempt {
-            event,
-            endpoint,
-            attempt,
-            status,
-            waited_ms,
-            verified_by,
-            signatures,
-        } = line
+        let Line::Attempt { event, endpoint, attempt, status, waited_ms, verified_by, signatures } =
+            line
         else {
             return String::new();
         };
@@ -312,11 +261,8 @@ impl Printer {
         };
         let status = self.paint(tone, &status.to_string());
         let waited = waited_ms.map_or_else(String::new, |ms| format!("  after {ms:.0} ms"));
-        let keys = if verified_by.is_empty() {
-            "NO KEY".to_owned()
-        } else {
-            verified_by.join(" + ")
-        };
+        let keys =
+            if verified_by.is_empty() { "NO KEY".to_owned() } else { verified_by.join(" + ") };
         let shown = self.paint(Tone::Quiet, &signatures.join(" "));
         format!("attempt {attempt}  {event:<22} {endpoint:<8} {status}  {keys}  {shown}{waited}")
     }
@@ -333,6 +279,15 @@ impl Printer {
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
+}
+
+fn started(server: &str, healthy: &str, flaky: &str) -> String {
+    format!(
+        "Turnbuckle demo: all roles in one process, embedded store in a temporary directory\n\
+         \x20 server   {server}\n\
+         \x20 healthy  {healthy}  answers 200\n\
+         \x20 flaky    {flaky}  answers 503, 503, 429 with Retry-After, then 200\n\n"
+    )
 }
 
 fn next(server: &str, token_file: &str, tenant: &str, folder: &str) -> String {
@@ -354,13 +309,7 @@ mod tests {
 
     fn printer(json: bool, colour: bool) -> Printer {
         let (out, began) = (Box::new(io::sink()), Instant::now());
-        Printer {
-            out,
-            json,
-            colour,
-            progress: false,
-            began,
-        }
+        Printer { out, json, colour, progress: false, began }
     }
 
     fn attempt<'a>(signatures: &'a [String]) -> Line<'a> {
@@ -388,10 +337,7 @@ mod tests {
 
     #[test]
     fn colour_only_where_it_was_asked_for() {
-        let line = Line::Verdict {
-            checks: 9,
-            failed: 0,
-        };
+        let line = Line::Verdict { checks: 9, failed: 0 };
         assert!(!printer(false, false).text(&line).contains('\u{1b}'));
         assert!(printer(false, true).text(&line).contains('\u{1b}'));
     }

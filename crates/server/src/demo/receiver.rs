@@ -72,19 +72,10 @@ impl Receiver {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            endpoint,
-            script,
-            keys: Mutex::default(),
-            reports,
-        });
+        let shared = Arc::new(Shared { endpoint, script, keys: Mutex::default(), reports });
         let stop = CancellationToken::new();
         tokio::spawn(accept(listener, shared.clone(), stop.clone()));
-        Ok(Self {
-            address,
-            shared,
-            _stop: stop.drop_guard(),
-        })
+        Ok(Self { address, shared, _stop: stop.drop_guard() })
     }
 
     pub(super) fn url(&self) -> String {
@@ -94,11 +85,7 @@ impl Receiver {
     /// Accepts a key from now on, as a receiver does that was handed a new secret.
     pub(super) fn learn(&self, label: &'static str, secret: &str) -> Result<(), KeyError> {
         let key = VerifyingKey::parse(secret)?;
-        self.shared
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((label, key));
+        self.shared.keys.lock().unwrap_or_else(PoisonError::into_inner).push((label, key));
         Ok(())
     }
 }
@@ -140,9 +127,7 @@ async fn receive(
     let mut response = Response::new(Empty::new());
     *response.status_mut() = status;
     if status == StatusCode::TOO_MANY_REQUESTS {
-        response
-            .headers_mut()
-            .insert(http::header::RETRY_AFTER, RETRY_AFTER_SECONDS.into());
+        response.headers_mut().insert(http::header::RETRY_AFTER, RETRY_AFTER_SECONDS.into());
     }
     Ok(response)
 }
@@ -154,19 +139,10 @@ impl Shared {
             .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
             .collect();
         let verified_by = self.verifying_keys(&pairs, &body);
-        let text = |name| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or("")
-        };
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let number = text("turnbuckle-attempt").parse().unwrap_or(0);
         // Verify first, then parse; what does not verify gets the one answer for all of it.
-        let status = if verified_by.is_empty() {
-            401
-        } else {
-            self.script.answer(number)
-        };
+        let status = if verified_by.is_empty() { 401 } else { self.script.answer(number) };
         let seen = Seen {
             endpoint: self.endpoint,
             event_id: event_id(&body).unwrap_or_default(),
@@ -202,9 +178,7 @@ fn event_id(body: &[u8]) -> Option<String> {
     struct Id {
         event_id: String,
     }
-    serde_json::from_slice::<Id>(body)
-        .ok()
-        .map(|found| found.event_id)
+    serde_json::from_slice::<Id>(body).ok().map(|found| found.event_id)
 }
 
 /// The first characters of each signature, without its version.
@@ -212,9 +186,7 @@ fn shortened(signatures: &str) -> Vec<String> {
     signatures
         .split_ascii_whitespace()
         .map(|entry| {
-            let signature = entry
-                .split_once(',')
-                .map_or(entry, |(_, signature)| signature);
+            let signature = entry.split_once(',').map_or(entry, |(_, signature)| signature);
             signature.chars().take(SIGNATURE_SHOWN).collect()
         })
         .collect()
@@ -229,18 +201,9 @@ mod tests {
     /// Sends one signed request over a fresh connection and gives the answer's text.
     async fn send(receiver: &Receiver, keys: &[&SigningKey], attempt: i32) -> String {
         let body = br#"{"event_id":"e-1","data":{}}"#;
-        let message = Message {
-            id: "e-1",
-            timestamp: SystemClock.now().unix_seconds(),
-            body,
-        };
-        let signed = sign(
-            Profile::StandardWebhooks,
-            keys,
-            &message,
-            &SignerOptions::default(),
-        )
-        .unwrap();
+        let message = Message { id: "e-1", timestamp: SystemClock.now().unix_seconds(), body };
+        let signed =
+            sign(Profile::StandardWebhooks, keys, &message, &SignerOptions::default()).unwrap();
         let mut request = format!(
             "POST /hooks HTTP/1.1\r\nhost: r\r\nconnection: close\r\ncontent-length: {}\r\n\
              turnbuckle-attempt: {attempt}\r\n",
@@ -250,10 +213,7 @@ mod tests {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         let mut stream = TcpStream::connect(receiver.address).await.unwrap();
-        stream
-            .write_all(format!("{request}\r\n").as_bytes())
-            .await
-            .unwrap();
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
         stream.write_all(body).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -263,9 +223,7 @@ mod tests {
     #[tokio::test]
     async fn the_flaky_receiver_fails_as_scripted_and_reports_each_attempt() {
         let (reports, mut seen) = mpsc::channel(8);
-        let receiver = Receiver::start("flaky", Script::Flaky, reports)
-            .await
-            .unwrap();
+        let receiver = Receiver::start("flaky", Script::Flaky, reports).await.unwrap();
         let key = SigningKey::generate_hmac(&[7; 32]);
         receiver.learn("old", key.secret_text().expose()).unwrap();
         let mut statuses = Vec::new();
@@ -282,24 +240,15 @@ mod tests {
     #[tokio::test]
     async fn old_and_new_keys_are_told_apart_and_a_stranger_s_is_refused() {
         let (reports, mut seen) = mpsc::channel(8);
-        let receiver = Receiver::start("healthy", Script::Healthy, reports)
-            .await
-            .unwrap();
-        let (old, new) = (
-            SigningKey::generate_hmac(&[1; 32]),
-            SigningKey::generate_hmac(&[2; 32]),
-        );
+        let receiver = Receiver::start("healthy", Script::Healthy, reports).await.unwrap();
+        let (old, new) = (SigningKey::generate_hmac(&[1; 32]), SigningKey::generate_hmac(&[2; 32]));
         receiver.learn("old", old.secret_text().expose()).unwrap();
         receiver.learn("new", new.secret_text().expose()).unwrap();
         send(&receiver, &[&new, &old], 1).await;
         let both = seen.recv().await.unwrap();
         assert_eq!(both.verified_by, ["old", "new"]);
         assert_eq!(both.signatures.len(), 2);
-        assert!(
-            both.signatures
-                .iter()
-                .all(|shown| shown.len() == SIGNATURE_SHOWN)
-        );
+        assert!(both.signatures.iter().all(|shown| shown.len() == SIGNATURE_SHOWN));
         let stranger = SigningKey::generate_hmac(&[3; 32]);
         let answer = send(&receiver, &[&stranger], 1).await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");

@@ -61,39 +61,20 @@ pub(super) async fn prepare(api_url: &str, token: &str) -> anyhow::Result<Stage>
     let flaky = create_actor(&client, FLAKY, Script::Flaky, sender).await?;
     subscribe(&client, "everything", &healthy.name, "*").await?;
     subscribe(&client, "orders", &flaky.name, "order.*").await?;
-    Ok(Stage {
-        client,
-        healthy,
-        flaky,
-        reports,
-    })
+    Ok(Stage { client, healthy, flaky, reports })
 }
 
 async fn create_catalogue(client: &Client) -> anyhow::Result<()> {
-    let tenant = v1::Tenant {
-        display_name: "Demo".to_owned(),
-        ..Default::default()
-    };
-    let request = v1::CreateTenantRequest {
-        tenant_id: TENANT.to_owned(),
-        tenant: Some(tenant),
-    };
-    client
-        .tenants()
-        .create_tenant(request)
-        .await
-        .context("create the tenant")?;
+    let tenant = v1::Tenant { display_name: "Demo".to_owned(), ..Default::default() };
+    let request = v1::CreateTenantRequest { tenant_id: TENANT.to_owned(), tenant: Some(tenant) };
+    client.tenants().create_tenant(request).await.context("create the tenant")?;
     for event_type in payloads::TYPES {
         let request = v1::CreateEventTypeRequest {
             parent: PARENT.to_owned(),
             event_type_id: event_type.to_owned(),
             event_type: None,
         };
-        client
-            .event_types()
-            .create_event_type(request)
-            .await
-            .context("create an event type")?;
+        client.event_types().create_event_type(request).await.context("create an event type")?;
     }
     let backoff = v1::ExponentialBackoff {
         first_delay: Some(millis(FIRST_DELAY)),
@@ -111,11 +92,7 @@ async fn create_catalogue(client: &Client) -> anyhow::Result<()> {
         retry_policy_id: RETRY_POLICY.to_owned(),
         retry_policy: Some(policy),
     };
-    client
-        .retry_policies()
-        .create_retry_policy(request)
-        .await
-        .context("create the policy")?;
+    client.retry_policies().create_retry_policy(request).await.context("create the policy")?;
     Ok(())
 }
 
@@ -125,13 +102,8 @@ async fn create_actor(
     script: Script,
     reports: mpsc::Sender<Seen>,
 ) -> anyhow::Result<Actor> {
-    let receiver = Receiver::start(id, script, reports)
-        .await
-        .context("start a receiver")?;
-    let http = v1::HttpTarget {
-        url: receiver.url(),
-        ..Default::default()
-    };
+    let receiver = Receiver::start(id, script, reports).await.context("start a receiver")?;
+    let http = v1::HttpTarget { url: receiver.url(), ..Default::default() };
     let endpoint = v1::Endpoint {
         target: Some(v1::endpoint::Target::Http(http)),
         retry_policy: format!("{PARENT}/retryPolicies/{RETRY_POLICY}"),
@@ -145,13 +117,8 @@ async fn create_actor(
     };
     let created = client.endpoints().create_endpoint(request).await;
     let created = created.context("create an endpoint")?.into_inner();
-    receiver
-        .learn(OLD_KEY, &created.signing_secret)
-        .context("the endpoint's secret")?;
-    Ok(Actor {
-        name: created.name,
-        receiver,
-    })
+    receiver.learn(OLD_KEY, &created.signing_secret).context("the endpoint's secret")?;
+    Ok(Actor { name: created.name, receiver })
 }
 
 async fn subscribe(client: &Client, id: &str, endpoint: &str, pattern: &str) -> anyhow::Result<()> {
@@ -165,11 +132,7 @@ async fn subscribe(client: &Client, id: &str, endpoint: &str, pattern: &str) -> 
         subscription_id: id.to_owned(),
         subscription: Some(subscription),
     };
-    client
-        .subscriptions()
-        .create_subscription(request)
-        .await
-        .context("subscribe")?;
+    client.subscriptions().create_subscription(request).await.context("subscribe")?;
     Ok(())
 }
 

@@ -27,17 +27,11 @@ pub(super) async fn play(stage: &mut Stage, printer: &mut Printer) -> anyhow::Re
     publish_all(first, stage, printer, &mut ledger).await?;
     repeat(repeated, &stage.client, printer, &mut ledger).await?;
     // So that the first act is signed by the old key alone.
-    wait(stage, printer, &mut ledger, |ledger| {
-        ledger.taken(HEALTHY) >= healthy_first
-    })
-    .await;
+    wait(stage, printer, &mut ledger, |ledger| ledger.taken(HEALTHY) >= healthy_first).await;
     rotate(stage, printer).await?;
     publish_all(second, stage, printer, &mut ledger).await?;
     let expected = ledger.expected().count();
-    wait(stage, printer, &mut ledger, |ledger| {
-        taken(ledger) >= expected
-    })
-    .await;
+    wait(stage, printer, &mut ledger, |ledger| taken(ledger) >= expected).await;
     let end = tokio::time::Instant::now() + AFTERMATH;
     while let Ok(Some(seen)) = tokio::time::timeout_at(end, stage.reports.recv()).await {
         note(seen, printer, &mut ledger);
@@ -74,16 +68,8 @@ async fn publish(planned: Planned, client: &Client) -> anyhow::Result<Published>
         ..Default::default()
     };
     let began = Instant::now();
-    let answer = client
-        .publish(PARENT, event)
-        .await
-        .context("publish an event")?;
-    Ok(Published {
-        planned,
-        began,
-        ack: began.elapsed(),
-        answer,
-    })
+    let answer = client.publish(PARENT, event).await.context("publish an event")?;
+    Ok(Published { planned, began, ack: began.elapsed(), answer })
 }
 
 async fn repeat(
@@ -105,40 +91,20 @@ async fn repeat(
 async fn rotate(stage: &Stage, printer: &mut Printer) -> anyhow::Result<()> {
     let mut keys = stage.client.keys();
     let parent = stage.healthy.name.clone();
-    let request = v1::GetKeyRingRequest {
-        name: format!("{parent}/keyRing"),
-    };
-    let ring = keys
-        .get_key_ring(request)
-        .await
-        .context("read the key ring")?
-        .into_inner();
+    let request = v1::GetKeyRingRequest { name: format!("{parent}/keyRing") };
+    let ring = keys.get_key_ring(request).await.context("read the key ring")?.into_inner();
     let request = v1::RotateKeyRequest {
         parent,
         etag: ring.etag,
-        overlap: Some(prost_types::Duration {
-            seconds: OVERLAP_SECONDS,
-            nanos: 0,
-        }),
+        overlap: Some(prost_types::Duration { seconds: OVERLAP_SECONDS, nanos: 0 }),
         ..Default::default()
     };
-    let key = keys
-        .rotate_key(request)
-        .await
-        .context("rotate the key")?
-        .into_inner();
-    stage
-        .healthy
-        .receiver
-        .learn(NEW_KEY, &key.secret)
-        .context("the new secret")?;
+    let key = keys.rotate_key(request).await.context("rotate the key")?.into_inner();
+    stage.healthy.receiver.learn(NEW_KEY, &key.secret).context("the new secret")?;
     if key.fingerprint.is_empty() {
         bail!("the new key has no fingerprint");
     }
-    printer.line(&Line::Rotated {
-        endpoint: HEALTHY,
-        fingerprint: &key.fingerprint,
-    });
+    printer.line(&Line::Rotated { endpoint: HEALTHY, fingerprint: &key.fingerprint });
     Ok(())
 }
 

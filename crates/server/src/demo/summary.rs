@@ -21,17 +21,9 @@ pub(super) fn print(printer: &mut Printer, ledger: &Ledger) {
     let mut endpoints = table(["ENDPOINT", "EVENTS TAKEN", "ATTEMPTS", "RETRIES"]);
     for endpoint in [HEALTHY, FLAKY] {
         let of = ledger.seen.iter().filter(|seen| seen.endpoint == endpoint);
-        let (attempts, retries) = (
-            of.clone().count(),
-            of.filter(|seen| seen.number > 1).count(),
-        );
+        let (attempts, retries) = (of.clone().count(), of.filter(|seen| seen.number > 1).count());
         let events = ledger.taken(endpoint);
-        printer.line(&Line::Endpoint {
-            endpoint,
-            events,
-            attempts,
-            retries,
-        });
+        printer.line(&Line::Endpoint { endpoint, events, attempts, retries });
         let row = [events, attempts, retries].map(|number| number.to_string());
         endpoints.add_row(std::iter::once(endpoint.to_owned()).chain(row));
     }
@@ -41,17 +33,17 @@ pub(super) fn print(printer: &mut Printer, ledger: &Ledger) {
         let (p50_ms, p99_ms) = (at(0.5), at(0.99));
         let max_ms = millis(Duration::from_micros(micros.max()));
         let count = micros.len();
-        printer.line(&Line::Latency {
-            what,
-            count,
-            p50_ms,
-            p99_ms,
-            max_ms,
-        });
+        printer.line(&Line::Latency { what, count, p50_ms, p99_ms, max_ms });
         let row = [p50_ms, p99_ms, max_ms].map(|ms| format!("{ms:.2}"));
         latencies.add_row([what.to_owned(), count.to_string()].into_iter().chain(row));
     }
-    printer.plain(&format!("\n{endpoints}\n\n{latencies}\n"));
+    printer.plain(&format!("\n{}\n{}", lines(&endpoints), lines(&latencies)));
+}
+
+/// Every cell is padded by one space on both sides; the first one would indent the whole table.
+fn lines(table: &Table) -> String {
+    let strip = |line: String| format!("{}\n", line.strip_prefix(' ').unwrap_or(&line).trim_end());
+    table.lines().map(strip).collect()
 }
 
 fn table<const COLUMNS: usize>(titles: [&str; COLUMNS]) -> Table {

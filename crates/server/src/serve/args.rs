@@ -20,7 +20,13 @@ pub enum Role {
 #[derive(Clone, clap::Args)]
 pub struct ServeArgs {
     /// What this process does, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "all", env = "TURNBUCKLE_ROLES")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "all",
+        env = "TURNBUCKLE_ROLES"
+    )]
     pub roles: Vec<Role>,
     /// Directory of the embedded store and of keys made at the first start.
     #[arg(long, default_value = "turnbuckle-data", env = "TURNBUCKLE_DATA_DIR")]

@@ -16,14 +16,16 @@ use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
 };
+use turnbuckle_control_plane::Dependencies;
 use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
-use turnbuckle_domain::{Clock, IdGenerator};
+use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, SecretSealer};
 use turnbuckle_runtime::{
     Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
+    auth::TokenKey,
     os_random,
     supervisor::OnExit,
 };
@@ -37,6 +39,8 @@ const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Making partitions ahead; they are made a week ahead, so hours do not matter.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Open files asked for: one for each attempt in flight, idle connection and caller.
+const OPEN_FILES: u64 = 65_536;
 /// Time beyond the grace of attempts for everything else to wind down.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
@@ -73,6 +77,9 @@ impl Running {
 /// When it cannot start, or a part it cannot do without fails.
 pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     turnbuckle_runtime::telemetry::init(args.log_format.parse()?, &args.log)?;
+    if let Err(error) = rlimit::increase_nofile_limit(OPEN_FILES) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     let signals = turnbuckle_runtime::supervisor::Signals::listen()?;
     let running = start(&args).await?;
     running.supervisor.stop_on(signals);
@@ -90,57 +97,22 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     let guard = Arc::new(egress_guard(args)?);
     let is_new = args.database_url.is_none() && !Store::embedded_exists(&args.data_dir);
     let secrets = Secrets::load(args, is_new)?;
+    let admin_token = welcome::admin_token(args, &secrets.token_key, clock.now())?;
     let store = open_store(args, &clock).await?;
     let listeners = Listeners::bind(args).await?;
     let supervisor = Supervisor::new();
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
-    let random = Arc::new(os_random()?);
-    let sealer: Arc<dyn turnbuckle_domain::SecretSealer> = Arc::new(secrets.keyring);
-    let delivery = match args.has(Role::Delivery) {
-        true => Some(
-            DeliveryPlane::start(
-                PlaneParts {
-                    log: Arc::clone(&store.log),
-                    queue: Arc::clone(&store.queue),
-                    history: Arc::clone(&store.history),
-                    config: store.config_source(),
-                    clock: Arc::clone(&clock),
-                    random: Arc::clone(&random) as Arc<dyn turnbuckle_domain::Random>,
-                    sealer: Arc::clone(&sealer),
-                    guard: Arc::clone(&guard),
-                    settings: EngineSettings {
-                        lease: args.lease.into(),
-                        grace: args.grace.into(),
-                    },
-                    shared_store: args.database_url.is_some(),
-                },
-                &supervisor,
-            )
-            .await?,
-        ),
-        false => None,
-    };
-    let admin_token = welcome::admin_token(args, &secrets.token_key, clock.now())?;
-    let parts = api::ApiParts {
-        control_plane: args.has(Role::ControlPlane).then(|| turnbuckle_control_plane::Dependencies {
-            store: Arc::clone(&store.config),
-            sealer,
-            clock: Arc::clone(&clock),
-            ids: IdGenerator::new(Arc::clone(&clock), random),
-            propagation: match &delivery {
-                Some(plane) => Arc::new(plane.config()),
-                None => Arc::new(api::Elsewhere),
-            },
-            targets: guard,
-        }),
-        delivery,
-        token_key: secrets.token_key,
+    let base = Base {
+        random: Arc::new(os_random()?),
+        sealer: Arc::new(secrets.keyring),
+        store,
         clock,
-        dev: args.dev,
+        guard,
     };
+    let parts = start_planes(args, base, secrets.token_key, &supervisor).await?;
     if args.dev && is_new {
-        welcome::make_default_tenant(&store, &parts).await?;
+        welcome::make_default_tenant(&parts).await?;
     }
     let running = Running {
         api: listeners.api.as_ref().map(TcpListener::local_addr).transpose()?,
@@ -151,8 +123,59 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
         is_new,
         grace: args.grace.into(),
     };
-    listeners.serve(&supervisor, parts, AdminState::new(metrics, supervisor.shutdown()).with_watch("store", ready))?;
+    let admin = AdminState::new(metrics, supervisor.shutdown()).with_watch("store", ready);
+    listeners.serve(&supervisor, parts, admin)?;
     Ok(running)
+}
+
+/// What every plane stands on.
+struct Base {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    sealer: Arc<dyn SecretSealer>,
+    guard: Arc<EgressGuard>,
+}
+
+async fn start_planes(
+    args: &ServeArgs,
+    base: Base,
+    token_key: TokenKey,
+    supervisor: &Supervisor,
+) -> anyhow::Result<api::ApiParts> {
+    let delivery = match args.has(Role::Delivery) {
+        true => Some(DeliveryPlane::start(plane_parts(args, &base), supervisor).await?),
+        false => None,
+    };
+    let propagation: Arc<dyn Propagation> = match &delivery {
+        Some(plane) => Arc::new(plane.config()),
+        None => Arc::new(api::Elsewhere),
+    };
+    let Base { store, clock, random, sealer, guard } = base;
+    let control_plane = args.has(Role::ControlPlane).then(|| Dependencies {
+        store: store.config,
+        sealer,
+        ids: IdGenerator::new(Arc::clone(&clock), random),
+        clock: Arc::clone(&clock),
+        propagation,
+        targets: guard,
+    });
+    Ok(api::ApiParts { control_plane, delivery, token_key, clock, dev: args.dev })
+}
+
+fn plane_parts(args: &ServeArgs, base: &Base) -> PlaneParts {
+    PlaneParts {
+        log: Arc::clone(&base.store.log),
+        queue: Arc::clone(&base.store.queue),
+        history: Arc::clone(&base.store.history),
+        config: base.store.config_source(),
+        clock: Arc::clone(&base.clock),
+        random: Arc::clone(&base.random),
+        sealer: Arc::clone(&base.sealer),
+        guard: Arc::clone(&base.guard),
+        settings: EngineSettings { lease: args.lease.into(), grace: args.grace.into() },
+        shared_store: args.database_url.is_some(),
+    }
 }
 
 fn egress_guard(args: &ServeArgs) -> anyhow::Result<EgressGuard> {
@@ -266,12 +289,8 @@ fn spawn_upkeep(
     receiver
 }
 
-fn spawn_periodic<F, W>(
-    supervisor: &Supervisor,
-    name: &'static str,
-    period: Duration,
-    mut work: W,
-) where
+fn spawn_periodic<F, W>(supervisor: &Supervisor, name: &'static str, period: Duration, mut work: W)
+where
     W: FnMut() -> F + Send + 'static,
     F: Future<Output = ()> + Send,
 {

@@ -10,7 +10,6 @@ use std::{
 };
 use turnbuckle_domain::{Meta, ResourceId, Role as CallerRole, Tenant, TenantId, Timestamp};
 use turnbuckle_runtime::auth::TokenKey;
-use turnbuckle_store::Store;
 
 /// Where the operator's token lies in the data directory.
 const ADMIN_TOKEN: &str = "admin.token";
@@ -35,8 +34,10 @@ pub(super) fn admin_token(
 }
 
 /// Development starts with a tenant, so that the first publish needs no preparation but its type.
-pub(super) async fn make_default_tenant(store: &Store, parts: &ApiParts) -> anyhow::Result<()> {
-    let Some(control) = &parts.control_plane else { return Ok(()) };
+pub(super) async fn make_default_tenant(parts: &ApiParts) -> anyhow::Result<()> {
+    let Some(control) = &parts.control_plane else {
+        return Ok(());
+    };
     let now = parts.clock.now();
     let tenant = Tenant {
         id: TenantId::from_uuid(control.ids.uuid()),
@@ -45,7 +46,7 @@ pub(super) async fn make_default_tenant(store: &Store, parts: &ApiParts) -> anyh
         labels: turnbuckle_domain::Labels::default(),
         meta: Meta { created_at: now, updated_at: now, ..Meta::default() },
     };
-    let created = store.config.create_tenant(tenant).await?;
+    let created = control.store.create_tenant(tenant).await?;
     control.propagation.applied(created.meta.revision).await;
     Ok(())
 }

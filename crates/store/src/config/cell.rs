@@ -71,18 +71,11 @@ pub(super) fn labels_text(labels: &Labels) -> String {
 }
 
 pub(super) fn labels(text: &str) -> Result<Labels, Malformed> {
-    expect(
-        "labels",
-        parse_map(text).and_then(|pairs| Labels::new(pairs).ok()),
-    )
+    expect("labels", parse_map(text).and_then(|pairs| Labels::new(pairs).ok()))
 }
 
 pub(super) fn headers_text(headers: &BTreeMap<String, String>) -> HiddenText {
-    HiddenText(map_text(
-        headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str())),
-    ))
+    HiddenText(map_text(headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
 }
 
 pub(super) fn headers(text: &HiddenText) -> Result<BTreeMap<String, String>, Malformed> {
@@ -96,10 +89,7 @@ pub(super) fn patterns_text(patterns: &[TypePattern]) -> String {
 pub(super) fn patterns(text: &str) -> Result<Vec<TypePattern>, Malformed> {
     let texts: Option<Vec<String>> = serde_json::from_str(text).ok();
     let parse = |texts: Vec<String>| {
-        texts
-            .iter()
-            .map(|text| TypePattern::parse(text).ok())
-            .collect::<Option<_>>()
+        texts.iter().map(|text| TypePattern::parse(text).ok()).collect::<Option<_>>()
     };
     expect("patterns", texts.and_then(parse))
 }
@@ -133,11 +123,7 @@ mod tests {
             assert_eq!(labels(text), Err(Malformed { column: "labels" }), "{text}");
         }
         for text in ["{}", "[1]", r#"["a..b"]"#] {
-            assert_eq!(
-                patterns(text),
-                Err(Malformed { column: "patterns" }),
-                "{text}"
-            );
+            assert_eq!(patterns(text), Err(Malformed { column: "patterns" }), "{text}");
         }
         let error = headers(&HiddenText("hunter2".into())).unwrap_err();
         assert!(!error.to_string().contains("hunter2"));

@@ -45,19 +45,11 @@ pub(super) async fn replace(write: &Write, owner: &Endpoint, ring: &KeyRing) -> 
 pub(super) async fn wipe(write: &Write, owner: EndpointId, now: Timestamp) -> Result<(), Error> {
     let now = now.micros();
     let retire_at = Expr::col(signing_key::Column::RetireAtUs);
-    let ended = CaseStatement::new()
-        .case(retire_at.clone().lt(now), retire_at)
-        .finally(now);
+    let ended = CaseStatement::new().case(retire_at.clone().lt(now), retire_at).finally(now);
     let update = signing_key::Entity::update_many()
-        .col_expr(
-            signing_key::Column::State,
-            Expr::value(KeyState::Revoked.as_str()),
-        )
+        .col_expr(signing_key::Column::State, Expr::value(KeyState::Revoked.as_str()))
         .col_expr(signing_key::Column::Secret, Expr::value(None::<Vec<u8>>))
-        .col_expr(
-            signing_key::Column::RevokeReason,
-            Expr::value(ENDPOINT_DELETED),
-        )
+        .col_expr(signing_key::Column::RevokeReason, Expr::value(ENDPOINT_DELETED))
         .col_expr(signing_key::Column::RetireAtUs, ended.into())
         .filter(signing_key::Column::EndpointId.eq(owner.uuid()))
         .filter(signing_key::Column::State.ne(KeyState::Revoked.as_str()));
@@ -70,23 +62,14 @@ pub(super) async fn read(
     db: &impl ConnectionTrait,
     owner: EndpointId,
 ) -> Result<Option<KeyRing>, StoreError> {
-    let ring = key_ring::Entity::find_by_id(owner.uuid())
-        .one(db)
-        .await
-        .map_err(store_error)?;
+    let ring = key_ring::Entity::find_by_id(owner.uuid()).one(db).await.map_err(store_error)?;
     let Some(ring) = ring else { return Ok(None) };
     let keys = signing_key::Entity::find()
         .filter(signing_key::Column::EndpointId.eq(owner.uuid()))
         .order_by_asc(signing_key::Column::Position);
     let keys = keys.all(db).await.map_err(store_error)?;
-    let keys = keys
-        .into_iter()
-        .map(signing_key::decode)
-        .collect::<Result<_, _>>()?;
-    Ok(Some(KeyRing {
-        keys,
-        revision: Revision(ring.revision),
-    }))
+    let keys = keys.into_iter().map(signing_key::decode).collect::<Result<_, _>>()?;
+    Ok(Some(KeyRing { keys, revision: Revision(ring.revision) }))
 }
 
 /// Rings of live endpoints that changed after a revision, oldest change first.
@@ -97,32 +80,21 @@ pub(super) async fn changed_since(
     let changed = key_ring::Entity::find()
         .filter(key_ring::Column::Revision.gt(known.0))
         .filter(key_ring::Column::EndpointId.in_subquery(live_endpoints()));
-    let owners = changed
-        .clone()
-        .select_only()
-        .column(key_ring::Column::EndpointId)
-        .into_query();
+    let owners = changed.clone().select_only().column(key_ring::Column::EndpointId).into_query();
     let keys = signing_key::Entity::find()
         .filter(signing_key::Column::EndpointId.in_subquery(owners))
         .order_by_asc(signing_key::Column::Position);
     let mut keys_of: HashMap<Uuid, Vec<Key>> = HashMap::new();
     for row in keys.all(db).await.map_err(store_error)? {
-        keys_of
-            .entry(row.endpoint_id)
-            .or_default()
-            .push(signing_key::decode(row)?);
+        keys_of.entry(row.endpoint_id).or_default().push(signing_key::decode(row)?);
     }
-    let rings = changed
-        .order_by_asc(key_ring::Column::Revision)
-        .order_by_asc(key_ring::Column::EndpointId);
+    let rings =
+        changed.order_by_asc(key_ring::Column::Revision).order_by_asc(key_ring::Column::EndpointId);
     let rings = rings.all(db).await.map_err(store_error)?;
     let with_keys = rings.into_iter().map(|ring| {
         let keys = keys_of.remove(&ring.endpoint_id).unwrap_or_default();
         let revision = Revision(ring.revision);
-        (
-            EndpointId::from_uuid(ring.endpoint_id),
-            KeyRing { keys, revision },
-        )
+        (EndpointId::from_uuid(ring.endpoint_id), KeyRing { keys, revision })
     });
     Ok(with_keys.collect())
 }
@@ -138,11 +110,8 @@ fn live_endpoints() -> SelectStatement {
 async fn insert_keys(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(ring.keys.len());
     for (position, key) in ring.keys.iter().enumerate() {
-        let place = signing_key::Place {
-            tenant: owner.tenant.uuid(),
-            endpoint: owner.id.uuid(),
-            position,
-        };
+        let place =
+            signing_key::Place { tenant: owner.tenant.uuid(), endpoint: owner.id.uuid(), position };
         rows.push(signing_key::encode(key, &place)?);
     }
     if rows.is_empty() {

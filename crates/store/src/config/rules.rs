@@ -43,12 +43,7 @@ async fn referred<E: Table>(
     (id, name): (Uuid, &str),
 ) -> Result<E::Resource, Error> {
     let tenant = Some(tenant.uuid());
-    let wanted = Identity {
-        id,
-        tenant,
-        name,
-        revision: Revision::ZERO,
-    };
+    let wanted = Identity { id, tenant, name, revision: Revision::ZERO };
     live_by_id::<E>(&write.transaction, parent, &wanted).await
 }
 
@@ -89,11 +84,7 @@ async fn any_endpoint(
     if let Some(policy) = policy {
         live = live.filter(endpoint::Column::RetryPolicyId.eq(policy));
     }
-    let first = live
-        .select_only()
-        .column(endpoint::Column::Slug)
-        .limit(1)
-        .into_tuple();
+    let first = live.select_only().column(endpoint::Column::Slug).limit(1).into_tuple();
     Ok(first.one(&write.transaction).await.map_err(store_error)?)
 }
 

@@ -4,24 +4,22 @@ use super::{
     ConfigDb,
     entity::{endpoint, event_type, retry_policy, subscription, tenant},
     rings, rules,
-    table::{Identity, find, full_name, list, live_by_id},
+    table::{Identity, find, full_name, list, live_by_id, names},
     write::{Write, begin_snapshot, tenant_name},
 };
 use crate::error::store_error;
 use async_trait::async_trait;
+use std::collections::HashMap;
 use turnbuckle_domain::{
     ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing, ResourceId, RetryPolicy,
-    Revision, Subscription, Tenant, TenantId, Timestamp, TypeName,
+    RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp, TypeName,
 };
 
 /// Last part of the name of an endpoint's key ring.
 const KEY_RING: &str = "keyRing";
 
 fn ring_name(parent: &str, endpoint: &str) -> String {
-    format!(
-        "{}/{KEY_RING}",
-        full_name::<endpoint::Entity>(parent, endpoint)
-    )
+    format!("{}/{KEY_RING}", full_name::<endpoint::Entity>(parent, endpoint))
 }
 
 #[async_trait]
@@ -43,9 +41,7 @@ impl ConfigStore for ConfigDb {
 
     async fn update_tenant(&self, tenant: Tenant, expected: Revision) -> Result<Tenant, Error> {
         let write = Write::begin(&self.db).await?;
-        let updated = write
-            .replace::<tenant::Entity>("", &tenant, expected)
-            .await?;
+        let updated = write.replace::<tenant::Entity>("", &tenant, expected).await?;
         write.commit().await?;
         Ok(updated)
     }
@@ -56,21 +52,15 @@ impl ConfigStore for ConfigDb {
         rules::tenant_is_empty(&write, &parent, tenant).await?;
         write.bury::<tenant::Entity>("", tenant, now).await?;
         let id = tenant.id.uuid();
-        write
-            .bury_where::<event_type::Entity>(event_type::Column::TenantId, id, now)
-            .await?;
-        write
-            .bury_where::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now)
-            .await?;
+        write.bury_where::<event_type::Entity>(event_type::Column::TenantId, id, now).await?;
+        write.bury_where::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
         write.commit().await
     }
 
     async fn create_event_type(&self, event_type: EventType) -> Result<EventType, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
-        let created = write
-            .insert::<event_type::Entity>(&parent, &event_type)
-            .await?;
+        let created = write.insert::<event_type::Entity>(&parent, &event_type).await?;
         write.commit().await?;
         Ok(created)
     }
@@ -99,9 +89,7 @@ impl ConfigStore for ConfigDb {
     ) -> Result<EventType, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
-        let updated = write
-            .replace::<event_type::Entity>(&parent, &event_type, expected)
-            .await?;
+        let updated = write.replace::<event_type::Entity>(&parent, &event_type, expected).await?;
         write.commit().await?;
         Ok(updated)
     }
@@ -113,18 +101,14 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Revision, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
-        write
-            .bury::<event_type::Entity>(&parent, event_type, now)
-            .await?;
+        write.bury::<event_type::Entity>(&parent, event_type, now).await?;
         write.commit().await
     }
 
     async fn create_retry_policy(&self, policy: RetryPolicy) -> Result<RetryPolicy, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
-        let created = write
-            .insert::<retry_policy::Entity>(&parent, &policy)
-            .await?;
+        let created = write.insert::<retry_policy::Entity>(&parent, &policy).await?;
         write.commit().await?;
         Ok(created)
     }
@@ -146,6 +130,16 @@ impl ConfigStore for ConfigDb {
         list::<retry_policy::Entity>(&self.db, Some(tenant.uuid()), after, limit).await
     }
 
+    async fn retry_policy_slugs(
+        &self,
+        tenant: TenantId,
+        ids: &[RetryPolicyId],
+    ) -> Result<HashMap<RetryPolicyId, ResourceId>, Error> {
+        let uuids = ids.iter().map(|id| id.uuid());
+        let names = names::<retry_policy::Entity>(&self.db, tenant, uuids).await?;
+        Ok(names.into_iter().map(|(id, name)| (RetryPolicyId::from_uuid(id), name)).collect())
+    }
+
     async fn update_retry_policy(
         &self,
         policy: RetryPolicy,
@@ -153,9 +147,7 @@ impl ConfigStore for ConfigDb {
     ) -> Result<RetryPolicy, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
-        let updated = write
-            .replace::<retry_policy::Entity>(&parent, &policy, expected)
-            .await?;
+        let updated = write.replace::<retry_policy::Entity>(&parent, &policy, expected).await?;
         write.commit().await?;
         Ok(updated)
     }
@@ -168,9 +160,7 @@ impl ConfigStore for ConfigDb {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
         rules::retry_policy_is_unused(&write, &parent, policy).await?;
-        write
-            .bury::<retry_policy::Entity>(&parent, policy, now)
-            .await?;
+        write.bury::<retry_policy::Entity>(&parent, policy, now).await?;
         write.commit().await
     }
 
@@ -201,6 +191,16 @@ impl ConfigStore for ConfigDb {
         list::<endpoint::Entity>(&self.db, Some(tenant.uuid()), after, limit).await
     }
 
+    async fn endpoint_slugs(
+        &self,
+        tenant: TenantId,
+        ids: &[EndpointId],
+    ) -> Result<HashMap<EndpointId, ResourceId>, Error> {
+        let uuids = ids.iter().map(|id| id.uuid());
+        let names = names::<endpoint::Entity>(&self.db, tenant, uuids).await?;
+        Ok(names.into_iter().map(|(id, name)| (EndpointId::from_uuid(id), name)).collect())
+    }
+
     async fn update_endpoint(
         &self,
         endpoint: Endpoint,
@@ -209,9 +209,7 @@ impl ConfigStore for ConfigDb {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
-        let updated = write
-            .replace::<endpoint::Entity>(&parent, &endpoint, expected)
-            .await?;
+        let updated = write.replace::<endpoint::Entity>(&parent, &endpoint, expected).await?;
         write.commit().await?;
         Ok(updated)
     }
@@ -223,13 +221,9 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Revision, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
-        write
-            .bury::<endpoint::Entity>(&parent, endpoint, now)
-            .await?;
+        write.bury::<endpoint::Entity>(&parent, endpoint, now).await?;
         let owner = subscription::Column::EndpointId;
-        write
-            .bury_where::<subscription::Entity>(owner, endpoint.id.uuid(), now)
-            .await?;
+        write.bury_where::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
         rings::wipe(&write, endpoint.id, now).await?;
         write.commit().await
     }
@@ -247,9 +241,7 @@ impl ConfigStore for ConfigDb {
         let owner = live_by_id::<endpoint::Entity>(&snapshot, &parent, &wanted).await?;
         let ring = rings::read(&snapshot, endpoint).await?;
         snapshot.commit().await.map_err(store_error)?;
-        ring.ok_or_else(|| Error::NotFound {
-            resource: ring_name(&parent, owner.slug.as_str()),
-        })
+        ring.ok_or_else(|| Error::NotFound { resource: ring_name(&parent, owner.slug.as_str()) })
     }
 
     async fn update_key_ring(
@@ -266,10 +258,7 @@ impl ConfigStore for ConfigDb {
         match rings::read(&write.transaction, endpoint).await? {
             None => return Err(Error::NotFound { resource }),
             Some(KeyRing { revision, .. }) if revision != expected => {
-                return Err(Error::Stale {
-                    resource,
-                    current: revision.etag(),
-                });
+                return Err(Error::Stale { resource, current: revision.etag() });
             }
             Some(_) => rings::replace(&write, &owner, &ring).await?,
         }
@@ -281,9 +270,7 @@ impl ConfigStore for ConfigDb {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
-        let created = write
-            .insert::<subscription::Entity>(&parent, &subscription)
-            .await?;
+        let created = write.insert::<subscription::Entity>(&parent, &subscription).await?;
         write.commit().await?;
         Ok(created)
     }
@@ -313,9 +300,8 @@ impl ConfigStore for ConfigDb {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
-        let updated = write
-            .replace::<subscription::Entity>(&parent, &subscription, expected)
-            .await?;
+        let updated =
+            write.replace::<subscription::Entity>(&parent, &subscription, expected).await?;
         write.commit().await?;
         Ok(updated)
     }
@@ -327,9 +313,7 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Revision, Error> {
         let write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
-        write
-            .bury::<subscription::Entity>(&parent, subscription, now)
-            .await?;
+        write.bury::<subscription::Entity>(&parent, subscription, now).await?;
         write.commit().await
     }
 }

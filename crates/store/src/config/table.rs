@@ -1,12 +1,12 @@
 //! What the tables of named, revisioned, soft-deleted resources have in common.
 
-use super::cell::Malformed;
+use super::cell::{self, Malformed};
 use crate::error::store_error;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait as _, ConnectionTrait, EntityTrait, IntoActiveModel,
     QueryFilter as _, QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
 };
-use turnbuckle_domain::{Deletable, Error, Meta, Revision, StoreError};
+use turnbuckle_domain::{Deletable, Error, Meta, ResourceId, Revision, StoreError, TenantId};
 
 /// How a resource is found.
 pub(super) struct Identity<'a> {
@@ -68,11 +68,7 @@ pub(super) async fn find<E: Table>(
     name: &str,
 ) -> Result<Option<E::Resource>, Error> {
     let live = of_tenant::<E>(tenant).filter(E::DELETED.is_null());
-    let row = live
-        .filter(E::NAME.eq(name))
-        .one(db)
-        .await
-        .map_err(store_error)?;
+    let row = live.filter(E::NAME.eq(name)).one(db).await.map_err(store_error)?;
     Ok(row.map(E::decode).transpose()?.map(|row| row.value))
 }
 
@@ -89,9 +85,19 @@ pub(super) async fn list<E: Table>(
     }
     let page = live.order_by_asc(E::NAME).limit(u64::from(limit));
     let rows = page.all(db).await.map_err(store_error)?;
-    rows.into_iter()
-        .map(|row| Ok(E::decode(row)?.value))
-        .collect()
+    rows.into_iter().map(|row| Ok(E::decode(row)?.value)).collect()
+}
+
+/// Names of the live resources among these ids, by the primary key.
+pub(super) async fn names<E: Table>(
+    db: &impl ConnectionTrait,
+    tenant: TenantId,
+    ids: impl Iterator<Item = Uuid>,
+) -> Result<Vec<(Uuid, ResourceId)>, Error> {
+    let live = of_tenant::<E>(Some(tenant.uuid())).filter(E::DELETED.is_null());
+    let columns = live.filter(E::ID.is_in(ids)).select_only().column(E::ID).column(E::NAME);
+    let rows: Vec<(Uuid, String)> = columns.into_tuple().all(db).await.map_err(store_error)?;
+    rows.into_iter().map(|(id, name)| Ok((id, cell::resource_id(name)?))).collect()
 }
 
 /// The row with this id, also a deleted one.
@@ -113,19 +119,11 @@ pub(super) async fn live_by_id<E: Table>(
     wanted: &Identity<'_>,
 ) -> Result<E::Resource, Error> {
     match by_id::<E>(db, wanted.tenant, wanted.id).await? {
-        Some(Deletable {
-            value,
-            deleted: false,
-        }) => Ok(value),
-        Some(Deletable {
-            value,
-            deleted: true,
-        }) => Err(Error::NotFound {
-            resource: full_name::<E>(parent, E::identity(&value).name),
-        }),
-        None => Err(Error::NotFound {
-            resource: full_name::<E>(parent, wanted.name),
-        }),
+        Some(Deletable { value, deleted: false }) => Ok(value),
+        Some(Deletable { value, deleted: true }) => {
+            Err(Error::NotFound { resource: full_name::<E>(parent, E::identity(&value).name) })
+        }
+        None => Err(Error::NotFound { resource: full_name::<E>(parent, wanted.name) }),
     }
 }
 
@@ -138,11 +136,7 @@ pub(super) async fn changed_since<E: Table>(
     if known == Revision::ZERO {
         rows = rows.filter(E::DELETED.is_null());
     }
-    let rows = rows
-        .order_by_asc(E::REVISION)
-        .order_by_asc(E::ID)
-        .all(db)
-        .await;
+    let rows = rows.order_by_asc(E::REVISION).order_by_asc(E::ID).all(db).await;
     let rows = rows.map_err(store_error)?;
     rows.into_iter().map(|row| Ok(E::decode(row)?)).collect()
 }

@@ -34,14 +34,9 @@ impl Write {
             "update config_revision set revision = revision + 1 where id = 1 returning revision",
         );
         let row = transaction.query_one_raw(next).await.map_err(store_error)?;
-        let row = row.ok_or(Malformed {
-            column: "config_revision.id",
-        })?;
+        let row = row.ok_or(Malformed { column: "config_revision.id" })?;
         let revision = row.try_get_by_index(0).map_err(store_error)?;
-        Ok(Self {
-            transaction,
-            revision: Revision(revision),
-        })
+        Ok(Self { transaction, revision: Revision(revision) })
     }
 
     pub(super) async fn commit(self) -> Result<Revision, Error> {
@@ -134,10 +129,7 @@ impl Write {
         if revision == expected {
             return Ok(current);
         }
-        Err(Error::Stale {
-            resource: full_name::<E>(parent, name),
-            current: revision.etag(),
-        })
+        Err(Error::Stale { resource: full_name::<E>(parent, name), current: revision.etag() })
     }
 }
 
@@ -147,25 +139,16 @@ pub(super) async fn tenant_name(
     tenant: TenantId,
 ) -> Result<String, Error> {
     let text = tenant.to_string();
-    let wanted = Identity {
-        id: tenant.uuid(),
-        tenant: None,
-        name: &text,
-        revision: Revision::ZERO,
-    };
+    let wanted =
+        Identity { id: tenant.uuid(), tenant: None, name: &text, revision: Revision::ZERO };
     let tenant = live_by_id::<tenant::Entity>(db, "", &wanted).await?;
     Ok(full_name::<tenant::Entity>("", tenant.slug.as_str()))
 }
 
 /// The present revision.
 pub(super) async fn revision(db: &impl sea_orm::ConnectionTrait) -> Result<Revision, StoreError> {
-    let row = config_revision::Entity::find()
-        .one(db)
-        .await
-        .map_err(store_error)?;
-    let row = row.ok_or(Malformed {
-        column: "config_revision.id",
-    })?;
+    let row = config_revision::Entity::find().one(db).await.map_err(store_error)?;
+    let row = row.ok_or(Malformed { column: "config_revision.id" })?;
     Ok(Revision(row.revision))
 }
 

@@ -1,7 +1,7 @@
 //! `EventLog` on SQLite.
 
 use super::EmbeddedQueue;
-use crate::first::{FirstSeen, Key, Plan, key_of, plan, resolve};
+use crate::first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::{
@@ -73,16 +73,13 @@ fn find_first(connection: &Connection, append: &Append) -> rusqlite::Result<Opti
     let event = &append.event;
     connection
         .prepare_cached(FIND_FIRST)?
-        .query_row(
-            params![event.tenant.uuid().as_bytes(), event.event_id, event.source],
-            |row| {
-                Ok(FirstSeen {
-                    uid: EventUid::from_uuid(Uuid::from_bytes(row.get(0)?)),
-                    content_hash: row.get(1)?,
-                    accepted_at: Timestamp::from_micros(row.get(2)?),
-                })
-            },
-        )
+        .query_row(params![event.tenant.uuid().as_bytes(), event.event_id, event.source], |row| {
+            Ok(FirstSeen {
+                uid: EventUid::from_uuid(Uuid::from_bytes(row.get(0)?)),
+                content_hash: row.get(1)?,
+                accepted_at: Timestamp::from_micros(row.get(2)?),
+            })
+        })
         .optional()
 }
 
@@ -135,8 +132,7 @@ fn record_anomalies(
             continue;
         }
         let event = &append.event;
-        let leader = batch[plan.leader[index]].event.uid;
-        let first = firsts.get(&key_of(event)).map_or(leader, |first| first.uid);
+        let first = first_uid(batch, plan, firsts, index);
         connection.prepare_cached(RECORD_ANOMALY)?.execute(params![
             event.tenant.uuid().as_bytes(),
             event.event_id,

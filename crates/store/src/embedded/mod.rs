@@ -11,8 +11,8 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use thread::Worker;
 pub(crate) use thread::BUSY_TIMEOUT;
+use thread::Worker;
 use turnbuckle_domain::{Clock, StoreError};
 
 /// Name of the database file inside the data directory.

@@ -5,15 +5,11 @@ use crate::micros;
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Attempt, Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid, FinishReason,
-    Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled, Settlement,
-    Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
+    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventUid,
+    FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled,
+    Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
 };
 use uuid::Uuid;
 
@@ -23,6 +19,7 @@ const FINISH: &str = include_str!("sql/finish_delivery.sql");
 const INSERT_DONE: &str = include_str!("sql/insert_done.sql");
 const RETRY: &str = include_str!("sql/retry_delivery.sql");
 const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
+const COUNT_LATE: &str = include_str!("sql/count_late_attempt.sql");
 const HELD: &str = "select shard, epoch from shard_lease where worker_id = ?1 order by shard";
 
 #[async_trait]
@@ -245,41 +242,71 @@ fn settle(
 }
 
 fn settle_one(connection: &Connection, settlement: &Settlement) -> rusqlite::Result<Settled> {
-    if let Some(attempt) = &settlement.attempt {
+    let applied = match settlement.next {
+        Next::Retry { due_at } => reschedule(connection, settlement, due_at)?,
+        Next::Finish { state, reason } => finish(connection, settlement, state, reason)?,
+    };
+    if let Some(attempt) = &settlement.attempt
+        && (applied || count_late(connection, settlement)?)
+    {
         insert_attempt(connection, settlement, attempt)?;
     }
+    Ok(if applied { Settled::Applied } else { Settled::Stale })
+}
+
+fn reschedule(
+    connection: &Connection,
+    settlement: &Settlement,
+    due_at: Timestamp,
+) -> rusqlite::Result<bool> {
+    let changed = connection.prepare_cached(RETRY)?.execute(params![
+        settlement.tenant.uuid().as_bytes(),
+        settlement.delivery.uuid().as_bytes(),
+        settlement.attempts_before,
+        settlement.attempts_after(),
+        due_at.micros(),
+    ])?;
+    Ok(changed == 1)
+}
+
+fn finish(
+    connection: &Connection,
+    settlement: &Settlement,
+    state: DeliveryState,
+    reason: Option<FinishReason>,
+) -> rusqlite::Result<bool> {
     let tenant = settlement.tenant.uuid().into_bytes();
     let id = settlement.delivery.uuid().into_bytes();
-    let (before, after) = (settlement.attempts_before, settlement.attempts_after());
-    match settlement.next {
-        Next::Retry { due_at } => {
-            let changed = connection
-                .prepare_cached(RETRY)?
-                .execute(params![tenant, id, before, after, due_at.micros()])?;
-            Ok(if changed == 1 { Settled::Applied } else { Settled::Stale })
-        }
-        Next::Finish { state, reason } => {
-            let row = connection
-                .prepare_cached(FINISH)?
-                .query_row(params![tenant, id, before], |row| {
-                    Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 16]>(1)?, row.get::<_, i16>(2)?))
-                })
-                .optional()?;
-            let Some((endpoint, event, format)) = row else { return Ok(Settled::Stale) };
-            connection.prepare_cached(INSERT_DONE)?.execute(params![
-                tenant,
-                id,
-                endpoint,
-                event,
-                format,
-                state.code(),
-                reason.map(FinishReason::as_str),
-                after,
-                settlement.at.micros(),
-            ])?;
-            Ok(Settled::Applied)
-        }
-    }
+    let row = connection
+        .prepare_cached(FINISH)?
+        .query_row(params![tenant, id, settlement.attempts_before], |row| {
+            Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 16]>(1)?, row.get::<_, i16>(2)?))
+        })
+        .optional()?;
+    let Some((endpoint, event, format)) = row else { return Ok(false) };
+    connection.prepare_cached(INSERT_DONE)?.execute(params![
+        tenant,
+        id,
+        endpoint,
+        event,
+        format,
+        state.code(),
+        reason.map(FinishReason::as_str),
+        settlement.attempts_after(),
+        settlement.at.micros(),
+    ])?;
+    Ok(true)
+}
+
+/// Counts an attempt whose delivery was finished while it ran.
+fn count_late(connection: &Connection, settlement: &Settlement) -> rusqlite::Result<bool> {
+    let changed = connection.prepare_cached(COUNT_LATE)?.execute(params![
+        settlement.tenant.uuid().as_bytes(),
+        settlement.delivery.uuid().as_bytes(),
+        settlement.attempts_before,
+        settlement.attempts_after(),
+    ])?;
+    Ok(changed == 1)
 }
 
 fn insert_attempt(
@@ -290,7 +317,7 @@ fn insert_attempt(
     connection.prepare_cached(INSERT_ATTEMPT)?.execute(params![
         settlement.tenant.uuid().as_bytes(),
         settlement.delivery.uuid().as_bytes(),
-        attempt.number,
+        settlement.attempts_after(),
         attempt.started_at.micros(),
         micros(attempt.duration),
         attempt.outcome,

@@ -3,7 +3,7 @@
 use super::PostgresQueue;
 use crate::{
     error::sqlx_error,
-    first::{FirstSeen, Key, Plan, key_of, plan, resolve},
+    first::{FirstSeen, Key, Plan, first_uid, plan, resolve},
 };
 use async_trait::async_trait;
 use sqlx::Row as _;
@@ -24,7 +24,7 @@ impl EventLog for PostgresQueue {
         let refused = self.insert(batch, &plan.writers).await?;
         let firsts = self.find_first(batch, &plan, &refused).await?;
         let results = resolve(batch, &plan, &refused, &firsts)?;
-        self.record_anomalies(batch, &results, &firsts).await?;
+        self.record_anomalies(batch, &plan, &results, &firsts).await?;
         Ok(results)
     }
 }
@@ -111,27 +111,26 @@ impl PostgresQueue {
     async fn record_anomalies(
         &self,
         batch: &[Append],
+        plan: &Plan,
         results: &[AppendResult],
         firsts: &HashMap<Key, FirstSeen>,
     ) -> Result<(), StoreError> {
-        let anomalies: Vec<&Append> = batch
+        let (anomalies, first_uids): (Vec<&Append>, Vec<Uuid>) = batch
             .iter()
             .zip(results)
-            .filter(|(_, result)| **result == AppendResult::Anomaly)
-            .map(|(append, _)| append)
-            .collect();
+            .enumerate()
+            .filter(|(_, (_, result))| **result == AppendResult::Anomaly)
+            .map(|(index, (append, _))| (append, first_uid(batch, plan, firsts, index).uuid()))
+            .unzip();
         if anomalies.is_empty() {
             return Ok(());
         }
-        let first_uid = |append: &&Append| {
-            firsts.get(&key_of(&append.event)).map_or(append.event.uid, |first| first.uid).uuid()
-        };
         sqlx::query(RECORD_ANOMALY)
             .bind(anomalies.iter().map(|a| a.event.tenant.uuid()).collect::<Vec<_>>())
             .bind(anomalies.iter().map(|a| a.event.event_id.as_str()).collect::<Vec<_>>())
             .bind(anomalies.iter().map(|a| a.event.source.as_str()).collect::<Vec<_>>())
             .bind(anomalies.iter().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
-            .bind(anomalies.iter().map(first_uid).collect::<Vec<_>>())
+            .bind(first_uids)
             .bind(anomalies.iter().map(|a| a.event.accepted_at.micros()).collect::<Vec<_>>())
             .execute(&self.pool)
             .await

@@ -1,8 +1,10 @@
 //! The Postgres backend: hot statements on sqlx, each in a reviewed `.sql` file.
 
 mod append;
+mod hints;
 mod partitions;
 mod queue;
+mod settle;
 
 use crate::error::sqlx_error;
 use sqlx::{

@@ -3,7 +3,8 @@
 
 use super::PostgresQueue;
 use crate::error::sqlx_error;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row as _};
+use std::collections::HashSet;
 use turnbuckle_domain::{StoreError, Timestamp};
 use uuid::Uuid;
 
@@ -20,31 +21,55 @@ impl PostgresQueue {
     /// # Errors
     /// When the database does not answer.
     pub(crate) async fn ensure_partitions(&self, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.pool.begin().await.map_err(sqlx_error)?;
+        let today = now.micros().div_euclid(DAY_US);
+        let wanted = (today..=today + DAYS_AHEAD)
+            .flat_map(|day| TABLES.map(|table| (partition_name(table, day), table, day)));
+        let existing = self.partitions().await?;
+        for (name, table, day) in wanted.filter(|(name, ..)| !existing.contains(name)) {
+            match self.create(create_partition(&name, table, day)).await {
+                Err(sqlx::Error::Database(error)) if error.is_check_violation() => {
+                    // A node whose clock was ahead has put rows of that day into the default
+                    // partition. They are fine there, and so are those to come.
+                    tracing::warn!(partition = name, "the default partition has rows of this day");
+                }
+                created => created.map_err(sqlx_error)?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn partitions(&self) -> Result<HashSet<String>, StoreError> {
+        let names = "select c.relname::text from pg_inherits i \
+                     join pg_class c on c.oid = i.inhrelid \
+                     join pg_class parent on parent.oid = i.inhparent \
+                     where parent.relname::text = any($1) \
+                     and parent.relnamespace = current_schema()::text::regnamespace";
+        let rows = sqlx::query(names).bind(&TABLES[..]).fetch_all(&self.pool).await;
+        Ok(rows.map_err(sqlx_error)?.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Each partition in a transaction of its own: making one locks its default partition against
+    /// readers, and who holds two such locks can dead-lock with a reader of both tables.
+    async fn create(&self, statement: String) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
         sqlx::query("select pg_advisory_xact_lock($1)")
             .bind(LOCK)
             .execute(&mut *transaction)
-            .await
-            .map_err(sqlx_error)?;
-        let today = now.micros().div_euclid(DAY_US);
-        for day in today..=today + DAYS_AHEAD {
-            for table in TABLES {
-                let statement = create_partition(table, day);
-                sqlx::query(AssertSqlSafe(statement))
-                    .execute(&mut *transaction)
-                    .await
-                    .map_err(sqlx_error)?;
-            }
-        }
-        transaction.commit().await.map_err(sqlx_error)
+            .await?;
+        sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+        transaction.commit().await
     }
 }
 
+fn partition_name(table: &str, day: i64) -> String {
+    format!("{table}_d{day}")
+}
+
 /// Only constants and numbers of ours go into the text.
-fn create_partition(table: &str, day: i64) -> String {
+fn create_partition(name: &str, table: &str, day: i64) -> String {
     let (from, to) = (first_id(day), first_id(day + 1));
     format!(
-        "create table if not exists {table}_d{day} partition of {table} for values from ('{from}') to ('{to}')"
+        "create table if not exists {name} partition of {table} for values from ('{from}') to ('{to}')"
     )
 }
 

@@ -1,23 +1,21 @@
 //! `DeliveryQueue` on Postgres.
 
-use super::PostgresQueue;
+use super::{PostgresQueue, settle};
 use crate::{error::sqlx_error, micros};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sqlx::{Row as _, postgres::PgRow};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Attempt, Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid, FinishReason,
-    Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled, Settlement,
-    Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
+    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid,
+    Heartbeat, LaneClaim, LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement,
+    Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WakeHint, WorkerId,
 };
-use uuid::Uuid;
 
 const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");
 const ACQUIRE: &str = include_str!("sql/acquire.sql");
 const PENDING: &str = include_str!("sql/pending_lanes.sql");
 const CLAIM: &str = include_str!("sql/claim_due.sql");
-const SETTLE: &str = include_str!("sql/settle.sql");
 const RELEASE: &str = "update shard_lease set expires_at_us = 0, worker_id = null \
                        where worker_id = $1 and ($2::smallint[] is null or shard = any($2))";
 const RETIRE: &str = "delete from worker where worker_id = $1";
@@ -92,7 +90,18 @@ impl DeliveryQueue for PostgresQueue {
             .fetch_all(&self.pool)
             .await
             .map_err(sqlx_error)?;
-        rows.iter().map(claimed).collect()
+        let mut found: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_, _>>()?;
+        // The join with the events keeps no order.
+        found.sort_by_key(|claimed| (claimed.delivery.due_at, claimed.delivery.id));
+        Ok(found)
+    }
+
+    async fn hint(&self, endpoints: &[EndpointId]) -> Result<(), StoreError> {
+        self.send_hints(endpoints).await
+    }
+
+    async fn listen(&self, to: Arc<dyn WakeHint>) -> Result<(), StoreError> {
+        self.pass_hints_on(to).await
     }
 
     async fn settle(
@@ -100,71 +109,27 @@ impl DeliveryQueue for PostgresQueue {
         worker: WorkerId,
         batch: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
-        let all = || batch.iter();
-        let attempts: Vec<(&Settlement, &Attempt)> =
-            all().filter_map(|s| s.attempt.as_ref().map(|attempt| (s, attempt))).collect();
-        let tried = || attempts.iter().map(|(_, attempt)| *attempt);
-        let duration = |value: Option<Duration>| value.map(micros);
-        let rows = sqlx::query(SETTLE)
-            .bind(worker.uuid())
-            .bind(all().map(|s| s.tenant.uuid()).collect::<Vec<_>>())
-            .bind(all().map(|s| s.delivery.uuid()).collect::<Vec<_>>())
-            .bind(all().map(|s| s.lease.shard.number()).collect::<Vec<_>>())
-            .bind(all().map(|s| s.lease.epoch).collect::<Vec<_>>())
-            .bind(all().map(|s| count(s.attempts_before)).collect::<Vec<_>>())
-            .bind(all().map(|s| count(s.attempts_after())).collect::<Vec<_>>())
-            .bind(all().map(|s| state_code(&s.next)).collect::<Vec<_>>())
-            .bind(all().map(|s| reason(&s.next)).collect::<Vec<_>>())
-            .bind(all().map(|s| written_at(s).micros()).collect::<Vec<_>>())
-            .bind(attempts.iter().map(|(s, _)| s.tenant.uuid()).collect::<Vec<_>>())
-            .bind(attempts.iter().map(|(s, _)| s.delivery.uuid()).collect::<Vec<_>>())
-            .bind(tried().map(|a| count(a.number)).collect::<Vec<_>>())
-            .bind(tried().map(|a| a.started_at.micros()).collect::<Vec<_>>())
-            .bind(tried().map(|a| micros(a.duration)).collect::<Vec<_>>())
-            .bind(tried().map(|a| &*a.outcome).collect::<Vec<_>>())
-            .bind(tried().map(|a| a.status.map(i32::from)).collect::<Vec<_>>())
-            .bind(tried().map(|a| &*a.detail).collect::<Vec<_>>())
-            .bind(tried().map(|a| duration(a.retry_delay)).collect::<Vec<_>>())
-            .bind(tried().map(|a| a.retry_after_honoured).collect::<Vec<_>>())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(sqlx_error)?;
-        let stale: HashSet<Uuid> = rows.iter().map(|row| row.get(0)).collect();
-        let answer = |s: &Settlement| {
-            if stale.contains(&s.delivery.uuid()) { Settled::Stale } else { Settled::Applied }
-        };
-        Ok(all().map(answer).collect())
+        let mut seen = HashSet::with_capacity(batch.len());
+        // Of a delivery named twice the first turn counts: one statement cannot write a row twice.
+        let turns: Vec<(usize, &Settlement)> =
+            batch.iter().enumerate().filter(|(_, turn)| seen.insert(turn.delivery)).collect();
+        let stale = settle::write(&self.pool, worker, turns.iter().map(|(_, turn)| *turn)).await?;
+        let mut answers = vec![Settled::Stale; batch.len()];
+        let mut late = Vec::new();
+        for (index, turn) in turns {
+            if stale.contains(&turn.delivery.uuid()) {
+                late.push(turn);
+            } else {
+                answers[index] = Settled::Applied;
+            }
+        }
+        settle::record_late(&self.pool, worker, &late).await?;
+        Ok(answers)
     }
 }
 
 const fn lease((shard, epoch): (i16, i64)) -> ShardLease {
     ShardLease { shard: Shard::from_number(shard), epoch }
-}
-
-fn count(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-pub(crate) const fn state_code(next: &Next) -> i16 {
-    match next {
-        Next::Retry { .. } => 0,
-        Next::Finish { state, .. } => state.code(),
-    }
-}
-
-pub(crate) fn reason(next: &Next) -> Option<&'static str> {
-    match next {
-        Next::Retry { .. } => None,
-        Next::Finish { reason, .. } => reason.map(FinishReason::as_str),
-    }
-}
-
-/// The one time a settlement writes: when it is due again, or when it was finished.
-pub(crate) const fn written_at(settlement: &Settlement) -> Timestamp {
-    match settlement.next {
-        Next::Retry { due_at } => due_at,
-        Next::Finish { .. } => settlement.at,
-    }
 }
 
 fn claimed(row: &PgRow) -> Result<Claimed, StoreError> {

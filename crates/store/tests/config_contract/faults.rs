@@ -1,6 +1,7 @@
 //! Databases that do not answer, and callers that do not wait.
 
-use crate::fixture::{Fixture, on_both_backends, refusal, tenant};
+use crate::common::{on_both_backends, tenant};
+use crate::fixture::{Fixture, refusal};
 use sea_orm::{ConnectionTrait as _, TransactionTrait as _};
 use std::sync::Arc;
 use turnbuckle_domain::{ConfigSource as _, ConfigStore as _, StoreError};
@@ -22,10 +23,7 @@ async fn a_store_without_connections_is_unavailable(fixture: &Fixture) {
 async fn a_writer_that_waits_in_vain_is_unavailable_and_may_try_again(fixture: &Fixture) {
     let impatient = fixture.impatient().await;
     let other = fixture.db.begin().await.unwrap();
-    other
-        .execute_unprepared("update config_revision set revision = revision")
-        .await
-        .unwrap();
+    other.execute_unprepared("update config_revision set revision = revision").await.unwrap();
     let refused = impatient.create_tenant(tenant("acme")).await;
     assert_eq!(refusal(refused).0, "STORE_UNAVAILABLE");
     // Readers do not wait for writers.

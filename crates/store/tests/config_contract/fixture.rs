@@ -1,7 +1,8 @@
 //! A migrated store on either backend, and resources to put into it.
 
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::SqliteJournalMode};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use crate::common::{endpoint, id, labels, meta, ring, tenant};
+use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
     ConfigStore as _, Endpoint, EndpointId, EndpointState, Error, EventType, EventTypeId,
@@ -20,27 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Gives up at once.
 const IMPATIENCE: Duration = Duration::from_millis(1);
 
-/// Runs each function on both backends.
-macro_rules! on_both_backends {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                let fixture = crate::fixture::Fixture::sqlite().await;
-                super::$name(&fixture).await;
-            })+
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                let Some(fixture) = crate::fixture::Fixture::postgres().await else { return };
-                super::$name(&fixture).await;
-            })+
-        }
-    };
-}
-pub(crate) use on_both_backends;
-
 enum Home {
     Directory(#[expect(dead_code, reason = "kept until the end of the test")] TempDir),
     Postgres(#[expect(dead_code, reason = "kept until the end of the test")] TestDatabase),
@@ -56,10 +36,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let url = format!(
-            "sqlite://{}?mode=rwc",
-            directory.path().join("config.db").display()
-        );
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("config.db").display());
         let db = connect(&url, PATIENCE).await;
         turnbuckle_migrations::migrate(&db).await.unwrap();
         Self::new(db, url, Home::Directory(directory))
@@ -79,12 +56,7 @@ impl Fixture {
     }
 
     fn new(db: DatabaseConnection, url: String, home: Home) -> Self {
-        Self {
-            config: Arc::new(ConfigDb::new(db.clone())),
-            db,
-            url,
-            _home: home,
-        }
+        Self { config: Arc::new(ConfigDb::new(db.clone())), db, url, _home: home }
     }
 
     /// The same database through connections that wait for no lock.
@@ -97,16 +69,11 @@ impl Fixture {
     }
 
     pub(crate) async fn endpoint(&self, owner: &Tenant, slug: &str) -> Endpoint {
-        self.config
-            .create_endpoint(endpoint(owner.id, slug), ring())
-            .await
-            .unwrap()
+        self.config.create_endpoint(endpoint(owner.id, slug), ring()).await.unwrap()
     }
 
     pub(crate) async fn revision(&self) -> Revision {
-        turnbuckle_domain::ConfigSource::revision(self.config.as_ref())
-            .await
-            .unwrap()
+        turnbuckle_domain::ConfigSource::revision(self.config.as_ref()).await.unwrap()
     }
 }
 
@@ -117,44 +84,12 @@ async fn connect(url: &str, patience: Duration) -> DatabaseConnection {
         .max_connections(CONNECTIONS)
         .sqlx_logging(false)
         .map_sqlx_sqlite_opts(move |options| {
-            options
-                .journal_mode(SqliteJournalMode::Wal)
-                .busy_timeout(patience)
+            options.journal_mode(SqliteJournalMode::Wal).busy_timeout(patience)
         })
         .map_sqlx_postgres_opts(move |options| {
             options.options([("lock_timeout", lock_timeout.as_str())])
         });
     Database::connect(options).await.unwrap()
-}
-
-pub(crate) fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_micros(seconds * 1_000_000)
-}
-
-pub(crate) fn id(text: &str) -> ResourceId {
-    ResourceId::new(text).unwrap()
-}
-
-fn labels() -> Labels {
-    Labels::new([("team".to_owned(), "payments/eu".to_owned())]).unwrap()
-}
-
-fn meta() -> Meta {
-    Meta {
-        created_at: at(1),
-        updated_at: at(1),
-        revision: Revision::ZERO,
-    }
-}
-
-pub(crate) fn tenant(slug: &str) -> Tenant {
-    Tenant {
-        id: TenantId::from_uuid(Uuid::now_v7()),
-        slug: id(slug),
-        display_name: "Ácme, Inc.".to_owned(),
-        labels: labels(),
-        meta: meta(),
-    }
 }
 
 pub(crate) fn event_type(tenant: TenantId, name: &str) -> EventType {
@@ -174,33 +109,7 @@ pub(crate) fn retry_policy(tenant: TenantId, slug: &str) -> RetryPolicy {
         tenant,
         slug: id(slug),
         version: 1,
-        rule: RetryRule {
-            retry_statuses: vec![404],
-            ..RetryRule::default()
-        },
-        labels: labels(),
-        meta: meta(),
-    }
-}
-
-pub(crate) fn endpoint(tenant: TenantId, slug: &str) -> Endpoint {
-    Endpoint {
-        id: EndpointId::from_uuid(Uuid::now_v7()),
-        tenant,
-        slug: id(slug),
-        display_name: "Orders".to_owned(),
-        target: HttpTarget {
-            url: "https://receiver.test/hooks?a=1".to_owned(),
-            timeout: Duration::from_millis(1500),
-            headers: BTreeMap::from([("x-team".to_owned(), "a \"b\" ü".to_owned())]),
-            header_prefix: "webhook".to_owned(),
-        },
-        signature_profile: SignatureProfile::TimestampedHex,
-        retry_policy: None,
-        max_in_flight: 64,
-        state: EndpointState::Disabled {
-            reason: "not yet".to_owned(),
-        },
+        rule: RetryRule { retry_statuses: vec![404], ..RetryRule::default() },
         labels: labels(),
         meta: meta(),
     }
@@ -219,24 +128,6 @@ pub(crate) fn subscription(endpoint: &Endpoint, slug: &str) -> Subscription {
         labels: labels(),
         meta: meta(),
     }
-}
-
-pub(crate) fn key() -> Key {
-    let uuid = Uuid::now_v7();
-    let sealed = SealedSecret::from_bytes(uuid.as_bytes().to_vec());
-    let fingerprint = "0123456789abcdef".to_owned();
-    Key::staged(
-        KeyId::from_uuid(uuid),
-        KeyAlgorithm::HmacSha256,
-        fingerprint,
-        None,
-        sealed,
-        at(1),
-    )
-}
-
-pub(crate) fn ring() -> KeyRing {
-    KeyRing::with_first(key(), at(1))
 }
 
 /// What is refused, and for whom.

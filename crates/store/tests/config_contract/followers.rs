@@ -1,6 +1,7 @@
 //! What who follows by revision sees.
 
-use crate::fixture::{Fixture, at, endpoint, event_type, on_both_backends, ring, subscription};
+use crate::common::{at, endpoint, on_both_backends, ring};
+use crate::fixture::{Fixture, event_type, subscription};
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{ConfigSource as _, ConfigStore as _, EndpointId, Revision, Tenant};
 
@@ -22,15 +23,9 @@ async fn a_delta_holds_what_changed_and_nothing_else(fixture: &Fixture) {
 
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let all = config
-        .create_subscription(subscription(&orders, "all"))
-        .await
-        .unwrap();
+    let all = config.create_subscription(subscription(&orders, "all")).await.unwrap();
     let known = fixture.revision().await;
-    let paid = config
-        .create_event_type(event_type(acme.id, "order.paid"))
-        .await
-        .unwrap();
+    let paid = config.create_event_type(event_type(acme.id, "order.paid")).await.unwrap();
     let last = config.delete_subscription(&all, at(9)).await.unwrap();
 
     let delta = config.changes_since(known).await.unwrap();
@@ -81,11 +76,7 @@ async fn a_follower_sees_every_change_exactly_once(fixture: &Fixture) {
         let delta = fixture.config.changes_since(known).await.unwrap();
         assert_eq!(delta.endpoints.len(), delta.key_rings.len());
         let span = usize::try_from(delta.revision.0 - known.0).unwrap();
-        assert_eq!(
-            delta.endpoints.len(),
-            span,
-            "a revision without its change, or the reverse"
-        );
+        assert_eq!(delta.endpoints.len(), span, "a revision without its change, or the reverse");
         for endpoint in delta.endpoints {
             let revision = endpoint.value.meta.revision;
             assert!(revision > known && revision <= delta.revision);

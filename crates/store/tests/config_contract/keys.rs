@@ -1,6 +1,7 @@
 //! Key rings.
 
-use crate::fixture::{Fixture, at, key, on_both_backends, refusal};
+use crate::common::{at, key, on_both_backends};
+use crate::fixture::{Fixture, refusal};
 use sea_orm::{ConnectionTrait as _, DbErr, RuntimeErr, Statement};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
@@ -31,23 +32,14 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     ring.revoke(first, "leaked", at(12)).unwrap();
 
     let expected = ring.revision;
-    let stored = config
-        .update_key_ring(acme.id, orders.id, ring.clone(), expected)
-        .await
-        .unwrap();
+    let stored = config.update_key_ring(acme.id, orders.id, ring.clone(), expected).await.unwrap();
     assert_eq!(stored.keys, ring.keys);
     assert_eq!(stored.revision, fixture.revision().await);
     assert_eq!(config.key_ring(acme.id, orders.id).await.unwrap(), stored);
     let states: Vec<KeyState> = stored.keys.iter().map(|key| key.state).collect();
-    assert_eq!(
-        states,
-        [KeyState::Staged, KeyState::Active, KeyState::Revoked]
-    );
+    assert_eq!(states, [KeyState::Staged, KeyState::Active, KeyState::Revoked]);
     // The endpoint itself did not change.
-    assert_eq!(
-        config.endpoint(acme.id, &orders.slug).await.unwrap(),
-        Some(orders)
-    );
+    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders));
 }
 
 async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &Fixture) {
@@ -59,11 +51,9 @@ async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &F
             let (config, mut ring) = (Arc::clone(&fixture.config), before.clone());
             let expected = ring.revision;
             ring.rotate(key(), DAY, false, at(10)).unwrap();
-            tokio::spawn(async move {
-                config
-                    .update_key_ring(acme.id, orders.id, ring, expected)
-                    .await
-            })
+            tokio::spawn(
+                async move { config.update_key_ring(acme.id, orders.id, ring, expected).await },
+            )
         })
         .collect();
     let (mut won, mut stale): (Vec<KeyRing>, Vec<_>) = (Vec::new(), Vec::new());
@@ -77,12 +67,7 @@ async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &F
     assert_eq!(stale, [("ETAG_MISMATCH", name)]);
     let after = fixture.config.key_ring(acme.id, orders.id).await.unwrap();
     assert_eq!(won, std::slice::from_ref(&after));
-    assert!(
-        after
-            .keys
-            .iter()
-            .any(|key| key.id == before.keys[0].id && key.secret.is_some())
-    );
+    assert!(after.keys.iter().any(|key| key.id == before.keys[0].id && key.secret.is_some()));
 }
 
 async fn two_active_keys_cannot_be_stored(fixture: &Fixture) {
@@ -92,16 +77,11 @@ async fn two_active_keys_cannot_be_stored(fixture: &Fixture) {
     for state in ["staged", "active", "retiring"] {
         let mut ring = before.clone();
         ring.keys = vec![with_state(state), with_state(state)];
-        let refused = fixture
-            .config
-            .update_key_ring(acme.id, orders.id, ring, before.revision)
-            .await;
+        let refused =
+            fixture.config.update_key_ring(acme.id, orders.id, ring, before.revision).await;
         assert_eq!(refusal(refused).0, "INTERNAL", "{state}");
     }
-    assert_eq!(
-        fixture.config.key_ring(acme.id, orders.id).await.unwrap(),
-        before
-    );
+    assert_eq!(fixture.config.key_ring(acme.id, orders.id).await.unwrap(), before);
 }
 
 fn with_state(state: &str) -> turnbuckle_domain::Key {
@@ -153,9 +133,7 @@ fn is_check_violation(error: &DbErr) -> bool {
     let DbErr::Exec(RuntimeErr::SqlxError(error)) = error else {
         return false;
     };
-    error
-        .as_database_error()
-        .is_some_and(|database| database.is_check_violation())
+    error.as_database_error().is_some_and(|database| database.is_check_violation())
 }
 
 async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
@@ -165,34 +143,20 @@ async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
     let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
     ring.rotate(key(), DAY, false, at(10)).unwrap();
     let expected = ring.revision;
-    let ring = config
-        .update_key_ring(acme.id, orders.id, ring, expected)
-        .await
-        .unwrap();
+    let ring = config.update_key_ring(acme.id, orders.id, ring, expected).await.unwrap();
     let kept = fixture.endpoint(&acme, "kept").await;
     config.delete_endpoint(&orders, at(20)).await.unwrap();
 
     let gone = config.key_ring(acme.id, orders.id).await;
-    assert_eq!(
-        refusal(gone),
-        ("NOT_FOUND", "tenants/acme/endpoints/orders".to_owned())
-    );
-    let late = config
-        .update_key_ring(acme.id, orders.id, ring.clone(), ring.revision)
-        .await;
+    assert_eq!(refusal(gone), ("NOT_FOUND", "tenants/acme/endpoints/orders".to_owned()));
+    let late = config.update_key_ring(acme.id, orders.id, ring.clone(), ring.revision).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
     let left = Statement::from_string(
         fixture.db.get_database_backend(),
         "select count(*) from signing_key where secret is not null",
     );
-    let left: i64 = fixture
-        .db
-        .query_one_raw(left)
-        .await
-        .unwrap()
-        .unwrap()
-        .try_get_by_index(0)
-        .unwrap();
+    let left: i64 =
+        fixture.db.query_one_raw(left).await.unwrap().unwrap().try_get_by_index(0).unwrap();
     assert_eq!(left, 1);
     let delta = config.changes_since(Revision::ZERO).await.unwrap();
     assert_eq!(delta.key_rings.len(), 1);

@@ -5,6 +5,8 @@
     reason = "helpers of tests: a failure is a failed test"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
 mod fixture;
 mod followers;

@@ -1,11 +1,9 @@
 //! Names, revisions and tombstones of single resources.
 
-use crate::fixture::{
-    Fixture, at, endpoint, event_type, id, on_both_backends, refusal, retry_policy, ring,
-    subscription, tenant,
-};
+use crate::common::{at, endpoint, id, on_both_backends, ring, tenant};
+use crate::fixture::{Fixture, event_type, refusal, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
     ConfigSource as _, ConfigStore as _, EndpointState, Error, Meta, PayloadFormat, Revision,
     TypePattern,
@@ -22,6 +20,7 @@ on_both_backends!(
     no_tenant_sees_the_rows_of_another,
     a_refused_change_uses_no_revision,
     a_malformed_cell_is_an_error_and_no_panic,
+    ids_are_turned_into_names_of_live_rows_of_the_tenant_only,
 );
 
 async fn everything_that_is_stored_comes_back(fixture: &Fixture) {
@@ -30,19 +29,10 @@ async fn everything_that_is_stored_comes_back(fixture: &Fixture) {
     assert_eq!(acme.meta.revision, Revision(1));
     assert_eq!(config.tenant(&acme.slug).await.unwrap(), Some(acme.clone()));
 
-    let paid = config
-        .create_event_type(event_type(acme.id, "order.paid"))
-        .await
-        .unwrap();
-    assert_eq!(
-        config.event_type(acme.id, &paid.type_name).await.unwrap(),
-        Some(paid)
-    );
+    let paid = config.create_event_type(event_type(acme.id, "order.paid")).await.unwrap();
+    assert_eq!(config.event_type(acme.id, &paid.type_name).await.unwrap(), Some(paid));
 
-    let patient = config
-        .create_retry_policy(retry_policy(acme.id, "patient"))
-        .await
-        .unwrap();
+    let patient = config.create_retry_policy(retry_policy(acme.id, "patient")).await.unwrap();
     let found = config.retry_policy(acme.id, &patient.slug).await.unwrap();
     assert_eq!(found, Some(patient.clone()));
 
@@ -50,24 +40,12 @@ async fn everything_that_is_stored_comes_back(fixture: &Fixture) {
     orders.retry_policy = Some(patient.id);
     let keys = ring();
     let orders = config.create_endpoint(orders, keys.clone()).await.unwrap();
-    assert_eq!(
-        config.endpoint(acme.id, &orders.slug).await.unwrap(),
-        Some(orders.clone())
-    );
+    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders.clone()));
     let stored = config.key_ring(acme.id, orders.id).await.unwrap();
-    assert_eq!(
-        (stored.keys, stored.revision),
-        (keys.keys, orders.meta.revision)
-    );
+    assert_eq!((stored.keys, stored.revision), (keys.keys, orders.meta.revision));
 
-    let all = config
-        .create_subscription(subscription(&orders, "all"))
-        .await
-        .unwrap();
-    assert_eq!(
-        config.subscription(acme.id, &all.slug).await.unwrap(),
-        Some(all)
-    );
+    let all = config.create_subscription(subscription(&orders, "all")).await.unwrap();
+    assert_eq!(config.subscription(acme.id, &all.slug).await.unwrap(), Some(all));
     assert_eq!(fixture.revision().await, Revision(5));
 }
 
@@ -79,59 +57,32 @@ async fn every_kind_can_be_changed_and_deleted(fixture: &Fixture) {
     orders.target.url = "https://elsewhere.test".to_owned();
     let before = orders.meta.revision;
     let orders = config.update_endpoint(orders, before).await.unwrap();
-    assert_eq!(
-        config.endpoint(acme.id, &orders.slug).await.unwrap(),
-        Some(orders.clone())
-    );
+    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders.clone()));
 
-    let mut all = config
-        .create_subscription(subscription(&orders, "all"))
-        .await
-        .unwrap();
+    let mut all = config.create_subscription(subscription(&orders, "all")).await.unwrap();
     all.patterns = vec![TypePattern::Any];
     all.format = PayloadFormat::Envelope;
     let before = all.meta.revision;
     let all = config.update_subscription(all, before).await.unwrap();
-    assert_eq!(
-        config.subscription(acme.id, &all.slug).await.unwrap(),
-        Some(all.clone())
-    );
+    assert_eq!(config.subscription(acme.id, &all.slug).await.unwrap(), Some(all.clone()));
     config.delete_subscription(&all, at(9)).await.unwrap();
     assert_eq!(config.subscription(acme.id, &all.slug).await.unwrap(), None);
 
-    let mut paid = config
-        .create_event_type(event_type(acme.id, "order.paid"))
-        .await
-        .unwrap();
+    let mut paid = config.create_event_type(event_type(acme.id, "order.paid")).await.unwrap();
     paid.description = "changed".to_owned();
     let before = paid.meta.revision;
     let paid = config.update_event_type(paid, before).await.unwrap();
-    assert_eq!(
-        config.event_type(acme.id, &paid.type_name).await.unwrap(),
-        Some(paid.clone())
-    );
+    assert_eq!(config.event_type(acme.id, &paid.type_name).await.unwrap(), Some(paid.clone()));
     config.delete_event_type(&paid, at(9)).await.unwrap();
-    assert_eq!(
-        config.event_type(acme.id, &paid.type_name).await.unwrap(),
-        None
-    );
+    assert_eq!(config.event_type(acme.id, &paid.type_name).await.unwrap(), None);
 
-    let mut quick = config
-        .create_retry_policy(retry_policy(acme.id, "quick"))
-        .await
-        .unwrap();
+    let mut quick = config.create_retry_policy(retry_policy(acme.id, "quick")).await.unwrap();
     quick.version += 1;
     let before = quick.meta.revision;
     let quick = config.update_retry_policy(quick, before).await.unwrap();
-    assert_eq!(
-        config.retry_policy(acme.id, &quick.slug).await.unwrap(),
-        Some(quick.clone())
-    );
+    assert_eq!(config.retry_policy(acme.id, &quick.slug).await.unwrap(), Some(quick.clone()));
     config.delete_retry_policy(&quick, at(9)).await.unwrap();
-    assert_eq!(
-        config.retry_policy(acme.id, &quick.slug).await.unwrap(),
-        None
-    );
+    assert_eq!(config.retry_policy(acme.id, &quick.slug).await.unwrap(), None);
 
     config.delete_endpoint(&orders, at(9)).await.unwrap();
     assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), None);
@@ -150,10 +101,7 @@ async fn lists_are_pages_in_byte_order(fixture: &Fixture) {
     }
     let mut seen: Vec<String> = Vec::new();
     loop {
-        let page = config
-            .tenants(seen.last().map(String::as_str), 2)
-            .await
-            .unwrap();
+        let page = config.tenants(seen.last().map(String::as_str), 2).await.unwrap();
         if page.is_empty() {
             break;
         }
@@ -167,18 +115,10 @@ async fn a_stale_writer_is_told_the_current_etag(fixture: &Fixture) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
     let first = fixture.endpoint(&acme, "orders").await;
-    let second = config
-        .update_endpoint(first.clone(), first.meta.revision)
-        .await
-        .unwrap();
+    let second = config.update_endpoint(first.clone(), first.meta.revision).await.unwrap();
 
-    let stale = config
-        .update_endpoint(first.clone(), first.meta.revision)
-        .await
-        .unwrap_err();
-    let Error::Stale { resource, current } = stale else {
-        panic!("{stale:?}")
-    };
+    let stale = config.update_endpoint(first.clone(), first.meta.revision).await.unwrap_err();
+    let Error::Stale { resource, current } = stale else { panic!("{stale:?}") };
     assert_eq!(resource, "tenants/acme/endpoints/orders");
     assert_eq!(current, second.meta.revision.etag());
     let name = || "tenants/acme/endpoints/orders".to_owned();
@@ -186,9 +126,7 @@ async fn a_stale_writer_is_told_the_current_etag(fixture: &Fixture) {
     assert_eq!(refusal(stale), ("ETAG_MISMATCH", name()));
 
     config.delete_endpoint(&second, at(9)).await.unwrap();
-    let gone = config
-        .update_endpoint(second.clone(), second.meta.revision)
-        .await;
+    let gone = config.update_endpoint(second.clone(), second.meta.revision).await;
     assert_eq!(refusal(gone), ("NOT_FOUND", name()));
     let gone = config.delete_endpoint(&second, at(9)).await;
     assert_eq!(refusal(gone), ("NOT_FOUND", name()));
@@ -201,28 +139,18 @@ async fn a_taken_name_is_refused_until_its_owner_is_deleted(fixture: &Fixture) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
     let taken = config.create_tenant(tenant("acme")).await;
-    assert_eq!(
-        refusal(taken),
-        ("ALREADY_EXISTS", "tenants/acme".to_owned())
-    );
+    assert_eq!(refusal(taken), ("ALREADY_EXISTS", "tenants/acme".to_owned()));
 
     let first = fixture.endpoint(&acme, "orders").await;
-    let taken = config
-        .create_endpoint(endpoint(acme.id, "orders"), ring())
-        .await;
+    let taken = config.create_endpoint(endpoint(acme.id, "orders"), ring()).await;
     let name = "tenants/acme/endpoints/orders".to_owned();
     assert_eq!(refusal(taken), ("ALREADY_EXISTS", name));
     config.delete_endpoint(&first, at(9)).await.unwrap();
     let second = fixture.endpoint(&acme, "orders").await;
     assert_ne!(first.id, second.id);
 
-    config
-        .create_event_type(event_type(acme.id, "order.paid"))
-        .await
-        .unwrap();
-    let taken = config
-        .create_event_type(event_type(acme.id, "order.paid"))
-        .await;
+    config.create_event_type(event_type(acme.id, "order.paid")).await.unwrap();
+    let taken = config.create_event_type(event_type(acme.id, "order.paid")).await;
     let name = "tenants/acme/eventTypes/order.paid".to_owned();
     assert_eq!(refusal(taken), ("ALREADY_EXISTS", name));
 }
@@ -253,21 +181,11 @@ async fn what_names_a_resource_never_changes(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
     let mut changed = orders.clone();
-    changed.meta = Meta {
-        created_at: at(99),
-        updated_at: at(2),
-        ..orders.meta
-    };
-    let changed = config
-        .update_endpoint(changed, orders.meta.revision)
-        .await
-        .unwrap();
+    changed.meta = Meta { created_at: at(99), updated_at: at(2), ..orders.meta };
+    let changed = config.update_endpoint(changed, orders.meta.revision).await.unwrap();
     assert_eq!(changed.meta.created_at, orders.meta.created_at);
     assert_eq!(changed.meta.updated_at, at(2));
-    assert_eq!(
-        config.endpoint(acme.id, &orders.slug).await.unwrap(),
-        Some(changed)
-    );
+    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(changed));
 }
 
 async fn no_tenant_sees_the_rows_of_another(fixture: &Fixture) {
@@ -277,36 +195,20 @@ async fn no_tenant_sees_the_rows_of_another(fixture: &Fixture) {
     let orders = fixture.endpoint(&acme, "orders").await;
     assert_eq!(config.endpoint(other.id, &orders.slug).await.unwrap(), None);
     assert_eq!(config.endpoints(other.id, None, 10).await.unwrap(), []);
-    assert_eq!(
-        refusal(config.key_ring(other.id, orders.id).await).0,
-        "NOT_FOUND"
-    );
+    assert_eq!(refusal(config.key_ring(other.id, orders.id).await).0, "NOT_FOUND");
 
     let mut moved = orders.clone();
     moved.tenant = other.id;
-    let refused = config
-        .update_endpoint(moved.clone(), orders.meta.revision)
-        .await;
-    assert_eq!(
-        refusal(refused),
-        ("NOT_FOUND", "tenants/other/endpoints/orders".to_owned())
-    );
-    assert_eq!(
-        refusal(config.delete_endpoint(&moved, at(9)).await).0,
-        "NOT_FOUND"
-    );
+    let refused = config.update_endpoint(moved.clone(), orders.meta.revision).await;
+    assert_eq!(refusal(refused), ("NOT_FOUND", "tenants/other/endpoints/orders".to_owned()));
+    assert_eq!(refusal(config.delete_endpoint(&moved, at(9)).await).0, "NOT_FOUND");
     let ring = config.key_ring(acme.id, orders.id).await.unwrap();
     let revision = ring.revision;
-    let refused = config
-        .update_key_ring(other.id, orders.id, ring, revision)
-        .await;
+    let refused = config.update_key_ring(other.id, orders.id, ring, revision).await;
     assert_eq!(refusal(refused).0, "NOT_FOUND");
     let mut foreign = subscription(&orders, "all");
     foreign.tenant = other.id;
-    assert_eq!(
-        refusal(config.create_subscription(foreign).await).0,
-        "NOT_FOUND"
-    );
+    assert_eq!(refusal(config.create_subscription(foreign).await).0, "NOT_FOUND");
 
     // The same name in another tenant is another resource.
     fixture.endpoint(&other, "orders").await;
@@ -315,16 +217,8 @@ async fn no_tenant_sees_the_rows_of_another(fixture: &Fixture) {
 async fn a_refused_change_uses_no_revision(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let before = fixture.revision().await;
-    fixture
-        .config
-        .create_tenant(tenant("acme"))
-        .await
-        .unwrap_err();
-    fixture
-        .config
-        .update_tenant(acme.clone(), Revision(77))
-        .await
-        .unwrap_err();
+    fixture.config.create_tenant(tenant("acme")).await.unwrap_err();
+    fixture.config.update_tenant(acme.clone(), Revision(77)).await.unwrap_err();
     assert_eq!(fixture.revision().await, before);
     let next = fixture.config.update_tenant(acme, before).await.unwrap();
     assert_eq!(next.meta.revision, Revision(before.0 + 1));
@@ -335,21 +229,31 @@ async fn a_malformed_cell_is_an_error_and_no_panic(fixture: &Fixture) {
     let orders = fixture.endpoint(&acme, "orders").await;
     let broken = "update endpoint set headers = '{\"x-key\": \"hunter2'";
     fixture.db.execute_unprepared(broken).await.unwrap();
-    let error = fixture
-        .config
-        .endpoint(acme.id, &id("orders"))
-        .await
-        .unwrap_err();
+    let error = fixture.config.endpoint(acme.id, &id("orders")).await.unwrap_err();
     assert_eq!(error.reason(), "INTERNAL");
     assert!(!format!("{error:?}").contains("hunter2"));
-    fixture
-        .config
-        .changes_since(Revision::ZERO)
-        .await
-        .unwrap_err();
-    fixture
-        .config
-        .update_endpoint(orders.clone(), orders.meta.revision)
-        .await
-        .unwrap_err();
+    fixture.config.changes_since(Revision::ZERO).await.unwrap_err();
+    fixture.config.update_endpoint(orders.clone(), orders.meta.revision).await.unwrap_err();
+}
+
+async fn ids_are_turned_into_names_of_live_rows_of_the_tenant_only(fixture: &Fixture) {
+    let config = &fixture.config;
+    let (acme, other) = (fixture.tenant("acme").await, fixture.tenant("other").await);
+    let kept = fixture.endpoint(&acme, "kept").await;
+    let deleted = fixture.endpoint(&acme, "deleted").await;
+    let foreign = fixture.endpoint(&other, "foreign").await;
+    config.delete_endpoint(&deleted, at(9)).await.unwrap();
+    let ids = [deleted.id, kept.id, foreign.id];
+    let slugs = config.endpoint_slugs(acme.id, &ids).await.unwrap();
+    assert_eq!(slugs, HashMap::from([(kept.id, kept.slug)]));
+    assert!(config.endpoint_slugs(acme.id, &[]).await.unwrap().is_empty());
+
+    let mut policies = Vec::new();
+    for (tenant, slug) in [(acme.id, "a"), (acme.id, "b"), (other.id, "c")] {
+        policies.push(config.create_retry_policy(retry_policy(tenant, slug)).await.unwrap());
+    }
+    let ids: Vec<_> = policies.iter().map(|policy| policy.id).collect();
+    config.delete_retry_policy(&policies[0], at(9)).await.unwrap();
+    let slugs = config.retry_policy_slugs(acme.id, &ids).await.unwrap();
+    assert_eq!(slugs, HashMap::from([(policies[1].id, id("b"))]));
 }

@@ -13,11 +13,7 @@ pub(crate) fn report(reason: &str, remedy: &str) {
     let Some(log) = std::env::var_os(SKIP_LOG_VARIABLE) else {
         return;
     };
-    let line = format!(
-        "{}\t{test}\t{}\t{reason}\n",
-        program_name(),
-        std::process::id()
-    );
+    let line = format!("{}\t{test}\t{}\t{reason}\n", program_name(), std::process::id());
     // One short write in append mode: lines of parallel tests do not mix.
     let written = OpenOptions::new()
         .create(true)
@@ -29,10 +25,7 @@ pub(crate) fn report(reason: &str, remedy: &str) {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the test harness captures standard error per test"
-)]
+#[expect(clippy::print_stderr, reason = "the test harness captures standard error per test")]
 pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
@@ -48,11 +41,6 @@ fn test_name() -> String {
 /// Test programs carry a hash at the end of their name, which says nothing.
 fn program_name() -> String {
     let path = std::env::current_exe().unwrap_or_default();
-    let stem = path
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or("test");
-    stem.rsplit_once('-')
-        .map_or(stem, |(name, _hash)| name)
-        .to_owned()
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("test");
+    stem.rsplit_once('-').map_or(stem, |(name, _hash)| name).to_owned()
 }

@@ -22,15 +22,9 @@ pub(crate) async fn ensure(
         return Ok(name);
     }
     let lock = lock_number(&digest);
-    sqlx::query("SELECT pg_advisory_lock($1)")
-        .bind(lock)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query("SELECT pg_advisory_lock($1)").bind(lock).execute(&mut *connection).await?;
     let built = build(connection, maintenance_url, &name, migrate).await;
-    sqlx::query("SELECT pg_advisory_unlock($1)")
-        .bind(lock)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query("SELECT pg_advisory_unlock($1)").bind(lock).execute(&mut *connection).await?;
     built.map(|()| name)
 }
 
@@ -45,59 +39,33 @@ async fn build(
         return Ok(());
     }
     let unfinished = format!("{name}_unfinished");
-    execute(
-        connection,
-        format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"),
-    )
-    .await?;
-    execute(
-        connection,
-        format!("CREATE DATABASE {unfinished} TEMPLATE template0"),
-    )
-    .await?;
-    migrate(&with_database(maintenance_url, &unfinished)?)
-        .await
-        .context("migration failed")?;
+    execute(connection, format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)")).await?;
+    execute(connection, format!("CREATE DATABASE {unfinished} TEMPLATE template0")).await?;
+    migrate(&with_database(maintenance_url, &unfinished)?).await.context("migration failed")?;
     // A pool that the migration has closed may still be saying good-bye, and a database in use
     // can be neither renamed nor copied. The wait is part of the function.
     sqlx::query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1")
         .bind(&unfinished)
         .execute(&mut *connection)
         .await?;
-    execute(
-        connection,
-        format!("ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false"),
-    )
-    .await?;
-    execute(
-        connection,
-        format!("ALTER DATABASE {unfinished} RENAME TO {name}"),
-    )
-    .await
+    execute(connection, format!("ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")).await?;
+    execute(connection, format!("ALTER DATABASE {unfinished} RENAME TO {name}")).await
 }
 
 async fn exists(connection: &mut PgConnection, name: &str) -> anyhow::Result<bool> {
-    Ok(
-        sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
-            .bind(name)
-            .fetch_one(connection)
-            .await?,
-    )
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+        .bind(name)
+        .fetch_one(connection)
+        .await?)
 }
 
 /// Long enough that two keys of one run never meet, short enough for a Postgres name.
 fn template_name(digest: &[u8]) -> String {
-    format!(
-        "turnbuckle_template_{}",
-        data_encoding::HEXLOWER.encode(&digest[..8])
-    )
+    format!("turnbuckle_template_{}", data_encoding::HEXLOWER.encode(&digest[..8]))
 }
 
 fn lock_number(digest: &[u8]) -> i64 {
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |number, byte| (number << 8) | i64::from(*byte))
+    digest.iter().take(8).fold(0, |number, byte| (number << 8) | i64::from(*byte))
 }
 
 #[cfg(test)]

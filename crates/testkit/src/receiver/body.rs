@@ -20,11 +20,7 @@ pub(super) struct ScriptedBody {
 impl ScriptedBody {
     pub(super) fn new(script: script::Body) -> Self {
         let pause = (!script.pause.is_zero()).then(|| Box::pin(sleep(script.pause)));
-        Self {
-            left: script.total,
-            script,
-            pause,
-        }
+        Self { left: script.total, script, pause }
     }
 }
 
@@ -44,9 +40,7 @@ impl Body for ScriptedBody {
             ready!(pause.as_mut().poll(context));
             pause.as_mut().reset(Instant::now() + this.script.pause);
         }
-        let size = usize::try_from(this.left)
-            .unwrap_or(usize::MAX)
-            .min(this.script.chunk);
+        let size = usize::try_from(this.left).unwrap_or(usize::MAX).min(this.script.chunk);
         this.left -= size as u64;
         Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b'.'; size])))))
     }

@@ -49,17 +49,8 @@ impl Answer {
     }
 
     const fn of(kind: Kind) -> Self {
-        let body = Body {
-            total: 0,
-            chunk: CHUNK_BYTES,
-            pause: Duration::ZERO,
-        };
-        Self {
-            kind,
-            delay: Duration::ZERO,
-            headers: Vec::new(),
-            body,
-        }
+        let body = Body { total: 0, chunk: CHUNK_BYTES, pause: Duration::ZERO };
+        Self { kind, delay: Duration::ZERO, headers: Vec::new(), body }
     }
 
     /// Answers (or resets) only after this time.
@@ -86,11 +77,7 @@ impl Answer {
     /// Sends a body of `bytes` one byte at a time with a pause after each.
     #[must_use]
     pub const fn dripping(mut self, bytes: u64, pause: Duration) -> Self {
-        self.body = Body {
-            total: bytes,
-            chunk: 1,
-            pause,
-        };
+        self.body = Body { total: bytes, chunk: 1, pause };
         self
     }
 }
@@ -114,17 +101,13 @@ impl Script {
     /// One answer after the other for everything; the last one repeats.
     #[must_use]
     pub fn sequence(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self {
-            others: answers.into_iter().collect(),
-            ..Self::default()
-        }
+        Self { others: answers.into_iter().collect(), ..Self::default() }
     }
 
     /// A sequence for one path. Paths are counted apart.
     #[must_use]
     pub fn on(mut self, path: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
-        self.paths
-            .insert(path.to_owned(), answers.into_iter().collect());
+        self.paths.insert(path.to_owned(), answers.into_iter().collect());
         self
     }
 
@@ -153,10 +136,7 @@ pub(super) struct Position {
 
 impl Position {
     pub(super) fn new(script: Script) -> Self {
-        Self {
-            script,
-            reached: HashMap::new(),
-        }
+        Self { script, reached: HashMap::new() }
     }
 
     pub(super) const fn counting_only(&self) -> bool {
@@ -175,16 +155,10 @@ impl Position {
             return answers[0].clone();
         }
         let value = self.script.counted_by.as_ref().and_then(|name| {
-            headers
-                .iter()
-                .find(|(candidate, _)| candidate == name)
-                .map(|(_, value)| value.clone())
+            headers.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.clone())
         });
         let path = known.map_or("", |_| path).to_owned();
-        let reached = self
-            .reached
-            .entry((path, value.unwrap_or_default()))
-            .or_default();
+        let reached = self.reached.entry((path, value.unwrap_or_default())).or_default();
         let answer = answers[(*reached).min(last)].clone();
         *reached += 1;
         answer

@@ -45,9 +45,8 @@ async fn serve(stream: TcpStream, number: u64, state: Arc<State>, stop: Cancella
     drop(stream.set_nodelay(true));
     let reset = CancellationToken::new();
     let service = service_fn(|request| answer(request, number, state.clone(), reset.clone()));
-    let mut connection = http1::Builder::new()
-        .half_close(false)
-        .serve_connection(TokioIo::new(stream), service);
+    let mut connection =
+        http1::Builder::new().half_close(false).serve_connection(TokioIo::new(stream), service);
     let must_reset = tokio::select! {
         // Broken connections are the peer's business, and often what a test wants.
         _ = pin!(&mut connection) => false,
@@ -73,20 +72,11 @@ async fn answer(
     let headers = header_bytes(&head.headers);
     let (answer, counting_only) = {
         let mut script = lock(&state.script);
-        (
-            script.next(head.uri.path(), &headers),
-            script.counting_only(),
-        )
+        (script.next(head.uri.path(), &headers), script.counting_only())
     };
     let _in_flight = InFlight::enter(&state);
-    state
-        .body_bytes
-        .fetch_add(body.len() as u64, Ordering::Relaxed);
-    let path = head
-        .uri
-        .path_and_query()
-        .map_or("/", |path| path.as_str())
-        .to_owned();
+    state.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     state.count.send_modify(|count| {
         if !counting_only {
             lock(&state.received).push(Received {
@@ -98,11 +88,7 @@ async fn answer(
                 path,
                 headers,
                 body,
-                answer: if let Kind::Status(status) = answer.kind {
-                    status
-                } else {
-                    0
-                },
+                answer: if let Kind::Status(status) = answer.kind { status } else { 0 },
             });
         }
         *count += 1;
@@ -169,8 +155,6 @@ fn header_bytes(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     reason = "the receiver plays another machine, with its own clock"
 )]
 fn unix_micros() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

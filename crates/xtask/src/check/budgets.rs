@@ -28,10 +28,9 @@ fn judge(mut sizes: Vec<(usize, String)>) -> Verdict {
     if !too_long.is_empty() {
         return Verdict::from_complaints(&too_long);
     }
-    let (Some((longest, path)), Some((p95, _))) = (
-        sizes.last(),
-        sizes.get((sizes.len() * 95 / 100).min(sizes.len().saturating_sub(1))),
-    ) else {
+    let (Some((longest, path)), Some((p95, _))) =
+        (sizes.last(), sizes.get((sizes.len() * 95 / 100).min(sizes.len().saturating_sub(1))))
+    else {
         return Verdict::Failed("there is no Rust file".into());
     };
     let against_goal = if *p95 > GOAL { "over" } else { "within" };
@@ -48,10 +47,7 @@ mod tests {
     #[test]
     fn a_file_over_the_hard_limit_is_named() {
         let verdict = judge(vec![(10, "a.rs".into()), (HARD_LIMIT + 1, "b.rs".into())]);
-        assert_eq!(
-            verdict,
-            Verdict::Failed("b.rs: 601 lines, at most 600".into())
-        );
+        assert_eq!(verdict, Verdict::Failed("b.rs: 601 lines, at most 600".into()));
     }
 
     #[test]

@@ -23,23 +23,12 @@ pub(crate) fn advisories(workspace: &Workspace) -> anyhow::Result<Verdict> {
     };
     let (fetched, text) = capture(workspace.command(&deny).args(["fetch", "db"]))?;
     if !fetched {
-        let reason = text
-            .lines()
-            .find(|line| line.contains("failed"))
-            .unwrap_or_default();
+        let reason = text.lines().find(|line| line.contains("failed")).unwrap_or_default();
         // The tool's log lines begin with a time and a level.
-        let reason = reason
-            .rsplit_once("] ")
-            .map_or(reason, |(_, message)| message);
-        return Ok(Verdict::Skipped(format!(
-            "the advisory database cannot be fetched: {reason}"
-        )));
+        let reason = reason.rsplit_once("] ").map_or(reason, |(_, message)| message);
+        return Ok(Verdict::Skipped(format!("the advisory database cannot be fetched: {reason}")));
     }
-    judge(
-        workspace
-            .command(deny)
-            .args(["--log-level", "error", "check", "advisories"]),
-    )
+    judge(workspace.command(deny).args(["--log-level", "error", "check", "advisories"]))
 }
 
 fn missing() -> Verdict {

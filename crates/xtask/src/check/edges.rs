@@ -24,10 +24,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("testkit", &["domain", "signing", "pg-harness"]),
     ("xtask", &["pg-harness"]),
     ("bench", &["client", "proto", "testkit"]),
-    (
-        "tests",
-        &["domain", "signing", "proto", "client", "testkit"],
-    ),
+    ("tests", &["domain", "signing", "proto", "client", "testkit"]),
 ];
 
 /// A plane gets ports, never another plane and never the store behind them.
@@ -58,20 +55,14 @@ const TRANSPORT: [&str; 3] = ["tonic", "axum", "hyper"];
 const NO_TRANSPORT: [&str; 4] = ["domain", "signing", "store", "migrations"];
 
 pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Verdict> {
-    let complaints: Vec<String> = workspace
-        .packages
-        .iter()
-        .flat_map(complaints_about)
-        .collect();
+    let complaints: Vec<String> = workspace.packages.iter().flat_map(complaints_about).collect();
     Ok(Verdict::from_complaints(&complaints))
 }
 
 fn complaints_about(package: &Package) -> Vec<String> {
     let name = package.name.strip_prefix(PREFIX).unwrap_or(&package.name);
     let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
-        return vec![format!(
-            "{name}: no rule says what it may depend on; add one to edges.rs"
-        )];
+        return vec![format!("{name}: no rule says what it may depend on; add one to edges.rs")];
     };
     package
         .dependencies
@@ -88,9 +79,7 @@ fn objection(name: &str, allowed: &[&str], dependency: &str) -> Option<String> {
     }
     let sqlx_of_testkit = name == MAY_USE_SQLX && dependency == "sqlx";
     if is_one_of(dependency, &SQL) && !MAY_SPEAK_SQL.contains(&name) && !sqlx_of_testkit {
-        return Some(format!(
-            "{name} must not speak SQL ({dependency}): only the store does"
-        ));
+        return Some(format!("{name} must not speak SQL ({dependency}): only the store does"));
     }
     if is_one_of(dependency, &TRANSPORT) && NO_TRANSPORT.contains(&name) {
         return Some(format!("{name} must not know a transport ({dependency})"));
@@ -101,9 +90,7 @@ fn objection(name: &str, allowed: &[&str], dependency: &str) -> Option<String> {
 /// `tonic` stands for `tonic-types` and its other companions too.
 fn is_one_of(dependency: &str, families: &[&str]) -> bool {
     families.iter().any(|family| {
-        dependency
-            .strip_prefix(family)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        dependency.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     })
 }
 
@@ -127,11 +114,7 @@ mod tests {
             }],
         });
         let workspace = Workspace::parse(metadata.to_string().as_bytes()).unwrap();
-        workspace
-            .packages
-            .iter()
-            .flat_map(complaints_about)
-            .collect()
+        workspace.packages.iter().flat_map(complaints_about).collect()
     }
 
     #[test]
@@ -146,10 +129,7 @@ mod tests {
         );
         assert_eq!(
             complaints,
-            [
-                "delivery must not depend on store",
-                "delivery must not depend on ingress"
-            ]
+            ["delivery must not depend on store", "delivery must not depend on ingress"]
         );
     }
 
@@ -157,10 +137,7 @@ mod tests {
     fn dev_dependencies_may_cross_the_line() {
         let dependencies = [("turnbuckle-testkit", Some("dev")), ("sqlx", Some("dev"))];
         assert!(verdict("turnbuckle-domain", &dependencies).is_empty());
-        assert_eq!(
-            verdict("turnbuckle-server", &[("turnbuckle-testkit", None)]).len(),
-            1
-        );
+        assert_eq!(verdict("turnbuckle-server", &[("turnbuckle-testkit", None)]).len(), 1);
     }
 
     #[test]
@@ -174,10 +151,7 @@ mod tests {
 
     #[test]
     fn companions_of_a_transport_are_refused_and_lookalikes_are_not() {
-        assert_eq!(
-            verdict("turnbuckle-store", &[("tonic-types", None)]).len(),
-            1
-        );
+        assert_eq!(verdict("turnbuckle-store", &[("tonic-types", None)]).len(), 1);
         assert!(verdict("turnbuckle-signing", &[("hyperlocal", None)]).is_empty());
     }
 

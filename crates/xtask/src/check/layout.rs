@@ -19,11 +19,7 @@ const MAY_SPAWN_AND_TELL_TIME: [&str; 6] = [
 ];
 
 /// A task outside the supervisor may die unseen.
-const BARE_SPAWNS: [&str; 3] = [
-    "tokio::spawn(",
-    "tokio::task::spawn(",
-    "Handle::current().spawn(",
-];
+const BARE_SPAWNS: [&str; 3] = ["tokio::spawn(", "tokio::task::spawn(", "Handle::current().spawn("];
 
 pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Verdict> {
     let mut complaints = Vec::new();
@@ -49,10 +45,7 @@ fn name_complaint(file: &SourceFile) -> Option<String> {
 fn opening_complaint(package: &Package, file: &SourceFile) -> Option<String> {
     let is_root = package.targets.iter().any(|target| {
         target.src_path == file.path
-            && target
-                .kind
-                .iter()
-                .any(|kind| matches!(kind.as_str(), "lib" | "bin" | "test"))
+            && target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin" | "test"))
     });
     (is_root && !file.text.starts_with("//!"))
         .then(|| ": a crate opens with `//!` and says what it is".to_owned())
@@ -111,10 +104,7 @@ mod tests {
         let text = "fn f() {\n    tokio::spawn(g());\n}\n";
         let file = sample("/w/x/src/lane.rs", text);
         let complaints = code_complaints(&package("turnbuckle-delivery"), &file);
-        assert_eq!(
-            complaints,
-            [":2: tasks are started by runtime's supervisor"]
-        );
+        assert_eq!(complaints, [":2: tasks are started by runtime's supervisor"]);
         assert!(code_complaints(&package("turnbuckle-runtime"), &file).is_empty());
         let test = sample("/w/x/tests/lane.rs", text);
         assert!(code_complaints(&package("turnbuckle-delivery"), &test).is_empty());
@@ -123,14 +113,9 @@ mod tests {
     #[test]
     fn only_the_instant_of_the_standard_library_is_refused() {
         let plane = package("turnbuckle-delivery");
-        let std = sample(
-            "a.rs",
-            "use std::time::{Duration, Instant};\nlet t = Instant::now();",
-        );
-        let tokio = sample(
-            "a.rs",
-            "use std::time::Duration;\nuse tokio::time::Instant;\nInstant::now();",
-        );
+        let std = sample("a.rs", "use std::time::{Duration, Instant};\nlet t = Instant::now();");
+        let tokio =
+            sample("a.rs", "use std::time::Duration;\nuse tokio::time::Instant;\nInstant::now();");
         assert_eq!(code_complaints(&plane, &std).len(), 1);
         assert!(code_complaints(&plane, &tokio).is_empty());
     }

@@ -21,23 +21,18 @@ pub(crate) fn lint(workspace: &Workspace) -> anyhow::Result<Verdict> {
 }
 
 pub(crate) fn format(workspace: &Workspace) -> anyhow::Result<Verdict> {
-    with_buf(workspace, |buf| {
-        judge(buf.args(["format", "--diff", "--exit-code", DIRECTORY]))
-    })
+    with_buf(workspace, |buf| judge(buf.args(["format", "--diff", "--exit-code", DIRECTORY])))
 }
 
 pub(crate) fn breaking(workspace: &Workspace) -> anyhow::Result<Verdict> {
     let Some(base) = base_revision(workspace) else {
-        return Ok(Verdict::Skipped(
-            "there is no earlier version of the contract".into(),
-        ));
+        return Ok(Verdict::Skipped("there is no earlier version of the contract".into()));
     };
     let earlier = tempfile::tempdir()?;
     extract(workspace, &base, earlier.path())?;
     with_buf(workspace, |buf| {
         let (success, text) = capture(
-            buf.args(["breaking", DIRECTORY, "--against"])
-                .arg(earlier.path().join(DIRECTORY)),
+            buf.args(["breaking", DIRECTORY, "--against"]).arg(earlier.path().join(DIRECTORY)),
         )?;
         let against = format!("against {base}");
         Ok(if success {
@@ -54,10 +49,7 @@ fn with_buf(
 ) -> anyhow::Result<Verdict> {
     match tools::buf(workspace) {
         Some(buf) => run(&mut workspace.command(buf)),
-        None => Ok(Verdict::Skipped(format!(
-            "buf is missing: {}",
-            tools::HOW_TO_INSTALL
-        ))),
+        None => Ok(Verdict::Skipped(format!("buf is missing: {}", tools::HOW_TO_INSTALL))),
     }
 }
 
@@ -88,19 +80,11 @@ fn extract(workspace: &Workspace, revision: &str, into: &Path) -> anyhow::Result
             .arg(&archive)
             .args([revision, DIRECTORY])
             .output()?,
-        Command::new("tar")
-            .arg("-xf")
-            .arg(&archive)
-            .arg("-C")
-            .arg(into)
-            .output()?,
+        Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(into).output()?,
     ];
     for output in steps {
         if !output.status.success() {
-            bail!(
-                "cannot extract {revision}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("cannot extract {revision}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
     Ok(())

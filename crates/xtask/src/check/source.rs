@@ -40,16 +40,10 @@ impl SourceFile {
     /// Whether the whole file exists only for tests.
     pub(crate) fn is_test(&self) -> bool {
         let is_test_name = |name: &str| matches!(name, "tests" | "benches" | "examples");
-        self.within
-            .components()
-            .any(|part| part.as_os_str().to_str().is_some_and(is_test_name))
-            || self
-                .path
-                .file_stem()
-                .and_then(|stem| stem.to_str())
-                .is_some_and(|stem| {
-                    is_test_name(stem) || stem.ends_with("_tests") || stem.starts_with("test_")
-                })
+        self.within.components().any(|part| part.as_os_str().to_str().is_some_and(is_test_name))
+            || self.path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| {
+                is_test_name(stem) || stem.ends_with("_tests") || stem.starts_with("test_")
+            })
     }
 
     /// The numbered lines of product code: no test module, no comments.
@@ -85,11 +79,7 @@ fn collect(directory: &Path, within: &Path, files: &mut Vec<SourceFile>) -> anyh
 
 #[cfg(test)]
 pub(crate) fn sample(path: &str, text: &str) -> SourceFile {
-    SourceFile {
-        path: path.into(),
-        within: path.into(),
-        text: text.into(),
-    }
+    SourceFile { path: path.into(), within: path.into(), text: text.into() }
 }
 
 #[cfg(test)]
@@ -98,10 +88,7 @@ mod tests {
 
     #[test]
     fn comments_and_the_test_module_are_not_product_code() {
-        let file = sample(
-            "src/a.rs",
-            "a(); // b()\n#[cfg(test)]\nmod tests {\n c();\n}\n",
-        );
+        let file = sample("src/a.rs", "a(); // b()\n#[cfg(test)]\nmod tests {\n c();\n}\n");
         let lines: Vec<_> = file.product_lines().collect();
         assert_eq!(lines, [(1, "a(); ")]);
     }

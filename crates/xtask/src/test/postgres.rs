@@ -36,11 +36,7 @@ impl Server {
             return Ok(Self::Missing);
         };
         let cluster = Cluster::start(&binaries)?;
-        println!(
-            "Postgres: {} at {}",
-            binaries.directory().display(),
-            cluster.url()
-        );
+        println!("Postgres: {} at {}", binaries.directory().display(), cluster.url());
         Ok(Self::Started(cluster))
     }
 
@@ -67,9 +63,6 @@ fn find_or_install() -> anyhow::Result<Option<PostgresBinaries>> {
 }
 
 fn refuse_default_cluster(settings: &Path) -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(settings)?;
+    let mut file = OpenOptions::new().create(true).append(true).open(settings)?;
     writeln!(file, "create_main_cluster = false")
 }

@@ -24,10 +24,7 @@ fn parse(text: &str) -> Skips {
         let mut fields = line.splitn(4, '\t');
         let mut next = || fields.next().unwrap_or_default();
         let (program, test, _process, reason) = (next(), next(), next(), next());
-        skips
-            .entry(reason.to_owned())
-            .or_default()
-            .push(format!("{program} {test}"));
+        skips.entry(reason.to_owned()).or_default().push(format!("{program} {test}"));
     }
     skips
 }

@@ -61,11 +61,7 @@ mod tests {
     use super::*;
 
     fn tally(passed: u64, failed: u64, skipped: u64) -> Option<Tally> {
-        Some(Tally {
-            passed,
-            failed,
-            skipped,
-        })
+        Some(Tally { passed, failed, skipped })
     }
 
     #[test]
@@ -85,10 +81,7 @@ mod tests {
     fn a_run_that_was_cut_short_is_read() {
         let line = "     Summary [   0.1s] 4/9 tests run: 3 passed, 1 failed, 0 skipped";
         assert_eq!(read(line), tally(3, 1, 0));
-        assert_eq!(
-            read("     Summary [   0.1s] 1 test run: 1 passed, 0 skipped"),
-            tally(1, 0, 0)
-        );
+        assert_eq!(read("     Summary [   0.1s] 1 test run: 1 passed, 0 skipped"), tally(1, 0, 0));
     }
 
     #[test]

@@ -8,26 +8,16 @@ struct HttpsOnly;
 
 impl TargetPolicy for HttpsOnly {
     fn check_url(&self, url: &str) -> Result<(), String> {
-        if url.starts_with("https://") {
-            Ok(())
-        } else {
-            Err("is not https; use https".to_owned())
-        }
+        if url.starts_with("https://") { Ok(()) } else { Err("is not https; use https".to_owned()) }
     }
 }
 
 fn http(url: &str) -> v1::HttpTarget {
-    v1::HttpTarget {
-        url: url.to_owned(),
-        ..Default::default()
-    }
+    v1::HttpTarget { url: url.to_owned(), ..Default::default() }
 }
 
 fn wire(http: v1::HttpTarget) -> v1::Endpoint {
-    v1::Endpoint {
-        target: Some(v1::endpoint::Target::Http(http)),
-        ..Default::default()
-    }
+    v1::Endpoint { target: Some(v1::endpoint::Target::Http(http)), ..Default::default() }
 }
 
 fn created(endpoint: v1::Endpoint, secret: &str) -> Result<CreateEndpoint, Error> {
@@ -57,10 +47,7 @@ fn an_endpoint_needs_only_a_url() {
     assert_eq!(command.target.url, "https://a.example/hook");
     assert_eq!(command.target.timeout, limits::TIMEOUT_DEFAULT);
     assert_eq!(command.target.header_prefix, "webhook");
-    assert_eq!(
-        command.signature_profile,
-        SignatureProfile::StandardWebhooks
-    );
+    assert_eq!(command.signature_profile, SignatureProfile::StandardWebhooks);
     assert_eq!(command.max_in_flight, limits::IN_FLIGHT_DEFAULT);
     assert_eq!(command.retry_policy, None);
     assert_eq!(command.key.algorithm(), KeyAlgorithm::HmacSha256);
@@ -70,10 +57,7 @@ fn an_endpoint_needs_only_a_url() {
 fn all_violations_come_at_once() {
     let target = v1::HttpTarget {
         url: "http://u:hunter2@a.example".to_owned(),
-        timeout: Some(prost_types::Duration {
-            seconds: 31,
-            nanos: 0,
-        }),
+        timeout: Some(prost_types::Duration { seconds: 31, nanos: 0 }),
         headers: HashMap::from([("Host".to_owned(), "hunter2".to_owned())]),
         header_prefix: "x-webhook".to_owned(),
     };
@@ -88,13 +72,8 @@ fn all_violations_come_at_once() {
     let error = created(endpoint, "whsec_hunter2").unwrap_err();
     let text = error.to_string();
     assert!(!text.contains("hunter2"), "{text}");
-    let Error::Invalid(list) = error else {
-        panic!("{text}")
-    };
-    let fields: Vec<&str> = list
-        .iter()
-        .map(|violation| violation.field.as_str())
-        .collect();
+    let Error::Invalid(list) = error else { panic!("{text}") };
+    let fields: Vec<&str> = list.iter().map(|violation| violation.field.as_str()).collect();
     assert_eq!(
         fields,
         [
@@ -115,19 +94,11 @@ fn all_violations_come_at_once() {
 #[test]
 fn urls_are_bounded_and_clean() {
     let long = format!("https://a.example/{}", "x".repeat(limits::URL_CHARS));
-    for bad in [
-        "",
-        "http://a.example",
-        "https://a.example/a b",
-        "https://a\n.example",
-        &long,
-    ] {
+    for bad in ["", "http://a.example", "https://a.example/a b", "https://a\n.example", &long] {
         let error = created(wire(http(bad)), "").unwrap_err().to_string();
         assert!(error.contains("endpoint.http.url: "), "{error}");
     }
-    let error = created(v1::Endpoint::default(), "")
-        .unwrap_err()
-        .to_string();
+    let error = created(v1::Endpoint::default(), "").unwrap_err().to_string();
     assert!(error.contains("endpoint.http: is required"), "{error}");
 }
 
@@ -153,54 +124,34 @@ fn an_own_secret_is_imported() {
 #[test]
 fn without_a_mask_the_parts_of_the_target_that_are_set_are_meant() {
     let change = updated(wire(http("https://b.example")), &[]).unwrap();
-    let expected = TargetChange {
-        url: Some("https://b.example".to_owned()),
-        ..TargetChange::default()
-    };
+    let expected =
+        TargetChange { url: Some("https://b.example".to_owned()), ..TargetChange::default() };
     assert_eq!(change.target, expected);
     assert_eq!(
-        (
-            change.display_name,
-            change.retry_policy,
-            change.max_in_flight
-        ),
+        (change.display_name, change.retry_policy, change.max_in_flight),
         (None, None, None)
     );
 }
 
 #[test]
 fn the_whole_target_is_replaced_when_it_is_named() {
-    let change = updated(wire(http("https://b.example")), &["http"])
-        .unwrap()
-        .target;
+    let change = updated(wire(http("https://b.example")), &["http"]).unwrap().target;
     assert_eq!(change.timeout, Some(limits::TIMEOUT_DEFAULT));
     assert_eq!(change.headers, Some(BTreeMap::new()));
     assert_eq!(change.header_prefix.as_deref(), Some("webhook"));
-    let error = updated(v1::Endpoint::default(), &["http"])
-        .unwrap_err()
-        .to_string();
+    let error = updated(v1::Endpoint::default(), &["http"]).unwrap_err().to_string();
     assert!(error.contains("endpoint.http: is required"), "{error}");
-    let error = updated(v1::Endpoint::default(), &["http.url"])
-        .unwrap_err()
-        .to_string();
+    let error = updated(v1::Endpoint::default(), &["http.url"]).unwrap_err().to_string();
     assert!(error.contains("endpoint.http.url: is required"), "{error}");
 }
 
 #[test]
 fn a_named_field_that_is_not_set_goes_back_to_its_default() {
-    let paths = [
-        "retry_policy",
-        "max_in_flight",
-        "signature_profile",
-        "http.headers",
-    ];
+    let paths = ["retry_policy", "max_in_flight", "signature_profile", "http.headers"];
     let change = updated(v1::Endpoint::default(), &paths).unwrap();
     assert_eq!(change.retry_policy, Some(None));
     assert_eq!(change.max_in_flight, Some(limits::IN_FLIGHT_DEFAULT));
-    assert_eq!(
-        change.signature_profile,
-        Some(SignatureProfile::StandardWebhooks)
-    );
+    assert_eq!(change.signature_profile, Some(SignatureProfile::StandardWebhooks));
     assert_eq!(change.target.headers, Some(BTreeMap::new()));
     assert_eq!(change.target.url, None);
 }
@@ -214,13 +165,8 @@ fn the_state_is_changed_by_its_verbs_only() {
     };
     let change = updated(disabled, &["state", "disable_reason", "signing_secret"]).unwrap();
     assert_eq!(change.target, TargetChange::default());
-    let error = updated(v1::Endpoint::default(), &["target"])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("http.header_prefix, signature_profile"),
-        "{error}"
-    );
+    let error = updated(v1::Endpoint::default(), &["target"]).unwrap_err().to_string();
+    assert!(error.contains("http.header_prefix, signature_profile"), "{error}");
 }
 
 #[test]
@@ -244,40 +190,28 @@ fn what_goes_out_comes_back_the_same() {
         tenant: command.tenant.clone(),
         retry_policy: command.retry_policy.clone().map(|policy| policy.id),
         endpoint: Endpoint {
-            id: "ep_00000000000000000000000000"
-                .parse::<EndpointId>()
-                .unwrap(),
-            tenant: "ten_00000000000000000000000000"
-                .parse::<TenantId>()
-                .unwrap(),
+            id: "ep_00000000000000000000000000".parse::<EndpointId>().unwrap(),
+            tenant: "ten_00000000000000000000000000".parse::<TenantId>().unwrap(),
             slug: ResourceId::new("billing").unwrap(),
             display_name: command.display_name.clone(),
             target: command.target.clone(),
             signature_profile: command.signature_profile,
             retry_policy: None,
             max_in_flight: command.max_in_flight,
-            state: EndpointState::Disabled {
-                reason: "moved".to_owned(),
-            },
+            state: EndpointState::Disabled { reason: "moved".to_owned() },
             labels: Labels::default(),
             meta: Meta::default(),
         },
     };
     let out = message(&view);
     assert_eq!(out.name, "tenants/acme/endpoints/billing");
-    assert_eq!(
-        (out.state(), out.disable_reason.as_str()),
-        (v1::EndpointState::Disabled, "moved")
-    );
+    assert_eq!((out.state(), out.disable_reason.as_str()), (v1::EndpointState::Disabled, "moved"));
     assert_eq!(out.signing_secret, "");
     let again = created(out, "").unwrap();
     assert!(again.target == command.target);
     assert_eq!(again.retry_policy, command.retry_policy);
     assert_eq!(again.signature_profile, command.signature_profile);
-    assert_eq!(
-        (again.max_in_flight, again.display_name),
-        (3, "Billing".to_owned())
-    );
+    assert_eq!((again.max_in_flight, again.display_name), (3, "Billing".to_owned()));
 }
 
 #[test]

@@ -27,10 +27,7 @@ fn problem(policy: v1::RetryPolicy) -> String {
 
 #[test]
 fn an_empty_policy_is_the_built_in_default() {
-    assert_eq!(
-        created(v1::RetryPolicy::default()).unwrap().rule,
-        RetryRule::default()
-    );
+    assert_eq!(created(v1::RetryPolicy::default()).unwrap().rule, RetryRule::default());
 }
 
 #[test]
@@ -68,46 +65,22 @@ fn a_policy_keeps_to_its_limits() {
 
 #[test]
 fn a_factor_is_a_number_in_range() {
-    for factor in [
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        0.0,
-        0.99,
-        -2.0,
-        10.01,
-    ] {
+    for factor in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.99, -2.0, 10.01] {
         let backoff = Some(growth(5, factor, 300));
-        let text = problem(v1::RetryPolicy {
-            backoff,
-            ..Default::default()
-        });
+        let text = problem(v1::RetryPolicy { backoff, ..Default::default() });
         assert!(text.contains("exponential.factor"), "{factor}: {text}");
     }
     for factor in [1.0, 10.0] {
         let backoff = Some(growth(5, factor, 300));
-        assert!(
-            created(v1::RetryPolicy {
-                backoff,
-                ..Default::default()
-            })
-            .is_ok(),
-            "{factor}"
-        );
+        assert!(created(v1::RetryPolicy { backoff, ..Default::default() }).is_ok(), "{factor}");
     }
 }
 
 #[test]
 fn the_longest_delay_is_not_shorter_than_the_first() {
     let backoff = Some(growth(10, 2.0, 9));
-    let text = problem(v1::RetryPolicy {
-        backoff,
-        ..Default::default()
-    });
-    assert!(
-        text.contains("max_delay: is shorter than first_delay"),
-        "{text}"
-    );
+    let text = problem(v1::RetryPolicy { backoff, ..Default::default() });
+    assert!(text.contains("max_delay: is shorter than first_delay"), "{text}");
 }
 
 #[test]
@@ -119,10 +92,7 @@ fn a_list_has_delays_and_every_bad_one_is_named() {
     assert!(problem(list(Vec::new())).contains("has 0 delays; use 1 to 100"));
     assert!(problem(list(vec![wire(1, 0); 101])).contains("has 101 delays"));
     let text = problem(list(vec![wire(1, 0), wire(-1, 0), wire(86_401, 0)]));
-    assert!(
-        text.contains("delays[1]") && text.contains("delays[2]"),
-        "{text}"
-    );
+    assert!(text.contains("delays[1]") && text.contains("delays[2]"), "{text}");
     let rule = created(list(vec![wire(1, 0), wire(60, 0)])).unwrap().rule;
     let expected = vec![Duration::from_secs(1), Duration::from_secs(60)];
     assert_eq!(rule.backoff, Backoff::Delays(expected));
@@ -130,15 +100,9 @@ fn a_list_has_delays_and_every_bad_one_is_named() {
 
 #[test]
 fn statuses_are_a_set() {
-    let policy = v1::RetryPolicy {
-        retry_statuses: vec![409, 404, 409],
-        ..Default::default()
-    };
+    let policy = v1::RetryPolicy { retry_statuses: vec![409, 404, 409], ..Default::default() };
     assert_eq!(created(policy).unwrap().rule.retry_statuses, [404, 409]);
-    let many = v1::RetryPolicy {
-        retry_statuses: vec![404; 33],
-        ..Default::default()
-    };
+    let many = v1::RetryPolicy { retry_statuses: vec![404; 33], ..Default::default() };
     assert!(problem(many).contains("has 33 codes; use at most 32"));
 }
 
@@ -183,26 +147,11 @@ fn updated(backoff: Option<Wire>, paths: &[&str]) -> Result<UpdateRetryPolicy, E
 
 #[test]
 fn a_mask_and_its_backoff_agree() {
-    assert_eq!(
-        updated(Some(growth(1, 2.0, 8)), &["jitter"])
-            .unwrap()
-            .backoff,
-        None
-    );
-    assert!(
-        updated(Some(growth(1, 2.0, 8)), &[])
-            .unwrap()
-            .backoff
-            .is_some()
-    );
+    assert_eq!(updated(Some(growth(1, 2.0, 8)), &["jitter"]).unwrap().backoff, None);
+    assert!(updated(Some(growth(1, 2.0, 8)), &[]).unwrap().backoff.is_some());
     assert!(updated(Some(growth(1, 2.0, 8)), &["exponential", "delays"]).is_ok());
-    let error = updated(Some(growth(1, 2.0, 8)), &["delays"])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("names delays, but exponential is set"),
-        "{error}"
-    );
+    let error = updated(Some(growth(1, 2.0, 8)), &["delays"]).unwrap_err().to_string();
+    assert!(error.contains("names delays, but exponential is set"), "{error}");
     let reset = updated(None, &["delays"]).unwrap().backoff;
     assert_eq!(reset, Some(RetryRule::default().backoff));
 }

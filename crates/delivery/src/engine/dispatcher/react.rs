@@ -4,15 +4,16 @@ use super::Dispatcher;
 use crate::engine::{
     input::{Done, Handoff, Input, Job},
     lane::Lane,
-    limits::{HELD_BYTES_MAX, HELD_MAX},
+    limits::{FOREIGN_MAX, HELD_BYTES_MAX, HELD_MAX},
 };
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
 };
 use turnbuckle_domain::{
-    Attempt, Claimed, Decision, DeliveryId, DeliveryState, EndpointId, FinishReason, LaneClaim,
-    LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement, Shard, ShardLease, Timestamp,
+    Attempt, AttemptOutcome, Claimed, Decision, DeliveryId, DeliveryState, EndpointId,
+    FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement,
+    Shard, ShardLease, Timestamp,
 };
 
 impl Dispatcher {
@@ -34,6 +35,7 @@ impl Dispatcher {
                 self.given_back = Some((shards, done));
             }
             Input::LeasesUncertain => self.certain = false,
+            Input::Hinted => self.reads.hinting = false,
             Input::Wake(endpoint) => self.wake(endpoint),
         }
     }
@@ -43,6 +45,9 @@ impl Dispatcher {
         for new in deliveries {
             if !self.is_usable(Shard::of(new.endpoint)) || self.stopping {
                 // Another worker's, or the next owner's: it is in the store.
+                if self.shared_store && self.foreign.len() < FOREIGN_MAX {
+                    self.foreign.insert(new.endpoint);
+                }
                 continue;
             }
             let job = Job {
@@ -67,7 +72,7 @@ impl Dispatcher {
                 self.held_bytes += bytes;
                 self.mark_ready(new.endpoint);
             } else {
-                metrics::counter!("turnbuckle_handoff_overflow_total").increment(1);
+                self.metrics.handoff_overflow.increment(1);
                 self.make_hungry(new.endpoint);
             }
         }
@@ -88,21 +93,9 @@ impl Dispatcher {
             lane.in_flight -= 1;
         }
         let ended_at = started_at + duration;
-        let index = self.config.load();
-        let rule = index.endpoint(endpoint).map(|entry| std::sync::Arc::clone(&entry.rule));
-        let progress =
-            Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
-        let decision = rule.as_deref().unwrap_or(&RetryRule::default()).decide(
-            progress,
-            &outcome,
-            ended_at,
-            self.random.unit(),
-        );
-        metrics::counter!("turnbuckle_attempts_total", "outcome" => outcome.class()).increment(1);
-        let (retry_delay, retry_after_honoured) = match decision {
-            Decision::Retry { delay, retry_after_honoured } => (Some(delay), retry_after_honoured),
-            Decision::Delivered | Decision::Dead(_) => (None, false),
-        };
+        let progress = Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
+        let decision = self.decide(endpoint, progress, &outcome, ended_at);
+        self.metrics.attempt(&outcome);
         let attempt = Attempt {
             number: attempts + 1,
             started_at,
@@ -110,30 +103,49 @@ impl Dispatcher {
             outcome: outcome.class().into(),
             status: outcome.status(),
             detail: outcome.detail().into(),
-            retry_delay,
-            retry_after_honoured,
+            retry_delay: decision.delay(),
+            retry_after_honoured: matches!(
+                decision,
+                Decision::Retry { retry_after_honoured: true, .. }
+            ),
         };
         let next = next_of(decision, ended_at);
         if let Next::Retry { due_at } = next {
             self.retry_at(endpoint, due_at);
         }
-        self.settle(
-            endpoint,
-            Settlement {
-                tenant,
-                delivery: id,
-                lease,
-                attempts_before: attempts,
-                attempt: Some(attempt),
-                next,
-                at: ended_at,
-            },
-        );
+        let settlement = Settlement {
+            tenant,
+            delivery: id,
+            lease,
+            attempts_before: attempts,
+            attempt: Some(attempt),
+            next,
+            at: ended_at,
+        };
+        self.settle(endpoint, settlement);
         self.mark_ready(endpoint);
     }
 
+    /// The endpoint's present policy decides, not the one of when the delivery was made.
+    fn decide(
+        &self,
+        endpoint: EndpointId,
+        progress: Progress,
+        outcome: &AttemptOutcome,
+        ended_at: Timestamp,
+    ) -> Decision {
+        let index = self.config.load();
+        let random = self.random.unit();
+        match index.endpoint(endpoint) {
+            Some(entry) => entry.rule.decide(progress, outcome, ended_at, random),
+            None => RetryRule::default().decide(progress, outcome, ended_at, random),
+        }
+    }
+
     fn retry_at(&mut self, endpoint: EndpointId, due_at: Timestamp) {
-        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return;
+        };
         let nearest_before = lane.next_retry();
         lane.retry_at(due_at);
         if nearest_before.is_none_or(|nearest| due_at < nearest) {
@@ -143,8 +155,7 @@ impl Dispatcher {
 
     pub(super) fn settle(&mut self, endpoint: EndpointId, settlement: Settlement) {
         if let Next::Finish { state, .. } = settlement.next {
-            metrics::counter!("turnbuckle_deliveries_total", "state" => state.as_str())
-                .increment(1);
+            self.metrics.finished(state);
         }
         self.unsettled += 1;
         self.results.push(endpoint, settlement);
@@ -157,7 +168,7 @@ impl Dispatcher {
                 lane.settled(id);
                 self.held -= 1;
             }
-            if lane.is_idle() {
+            if lane.is_idle() && lane.can_go(self.clock.now()) {
                 self.lanes.remove(&endpoint);
             }
         }
@@ -180,7 +191,9 @@ impl Dispatcher {
             self.claimed(row);
         }
         for claim in lanes {
-            let Some(lane) = self.lanes.get_mut(&claim.endpoint) else { continue };
+            let Some(lane) = self.lanes.get_mut(&claim.endpoint) else {
+                continue;
+            };
             lane.claim_ended(claim.limit, got.get(&claim.endpoint).copied().unwrap_or(0));
             self.mark_ready(claim.endpoint);
         }
@@ -193,9 +206,11 @@ impl Dispatcher {
             // The shard went while the claim was under way.
             return;
         }
-        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return;
+        };
         let Some(event) = event else {
-            if !lane.holds(delivery.id) {
+            if lane.wants(delivery.id) {
                 lane.skip_to(delivery.due_at, delivery.id);
                 self.held += 1;
                 self.finish_unsent(&delivery, DeliveryState::Dead, FinishReason::EventGone);
@@ -216,7 +231,9 @@ impl Dispatcher {
         state: DeliveryState,
         reason: FinishReason,
     ) {
-        let Some(lease) = self.leases.get(&delivery.shard).copied() else { return };
+        let Some(lease) = self.leases.get(&delivery.shard).copied() else {
+            return;
+        };
         let settlement = Settlement {
             tenant: delivery.tenant,
             delivery: delivery.id,
@@ -232,6 +249,7 @@ impl Dispatcher {
     fn discovered(&mut self, lanes: Vec<PendingLane>, shared: bool) {
         self.reads.discovered();
         let now = self.clock.now();
+        self.lanes.retain(|_, lane| !lane.can_go(now));
         for PendingLane { endpoint, due_at, first } in lanes {
             if !self.is_usable(Shard::of(endpoint)) {
                 continue;
@@ -281,8 +299,12 @@ impl Dispatcher {
             // What the owner before left behind: look at once.
             self.reads.next_discovery = tokio::time::Instant::now();
         }
-        let waiting: Vec<EndpointId> =
-            self.lanes.values().filter(|lane| lane.queued() > 0).map(|lane| lane.endpoint).collect();
+        let waiting: Vec<EndpointId> = self
+            .lanes
+            .values()
+            .filter(|lane| lane.queued() > 0)
+            .map(|lane| lane.endpoint)
+            .collect();
         waiting.into_iter().for_each(|endpoint| self.mark_ready(endpoint));
     }
 
@@ -308,8 +330,6 @@ fn next_of(decision: Decision, ended_at: Timestamp) -> Next {
     match decision {
         Decision::Delivered => Next::Finish { state: DeliveryState::Delivered, reason: None },
         Decision::Retry { delay, .. } => Next::Retry { due_at: ended_at + delay },
-        Decision::Dead(reason) => {
-            Next::Finish { state: DeliveryState::Dead, reason: Some(reason) }
-        }
+        Decision::Dead(reason) => Next::Finish { state: DeliveryState::Dead, reason: Some(reason) },
     }
 }

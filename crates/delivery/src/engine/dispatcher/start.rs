@@ -24,7 +24,9 @@ enum Verdict {
 impl Dispatcher {
     /// Notes that a lane may be able to start something.
     pub(super) fn mark_ready(&mut self, endpoint: EndpointId) {
-        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return;
+        };
         if !lane.ready && lane.queued() > 0 {
             lane.ready = true;
             self.ready.push_back(endpoint);
@@ -51,15 +53,21 @@ impl Dispatcher {
 
     fn start_one(&mut self, endpoint: EndpointId) {
         let now = self.clock.now();
-        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
-        let Some(lease) = self.leases.get(&lane.shard).copied() else { return };
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return;
+        };
+        let Some(lease) = self.leases.get(&lane.shard).copied() else {
+            return;
+        };
         if lane.suspended_until.is_some() || self.leaving.contains(&lane.shard) {
             return;
         }
         let Some(job) = lane.pop() else { return };
         match self.judge(endpoint, &job, now) {
             Verdict::Send(entry) => {
-                let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+                let Some(lane) = self.lanes.get_mut(&endpoint) else {
+                    return;
+                };
                 if lane.in_flight >= usize::from(entry.endpoint.max_in_flight) {
                     // Its slots are taken: the end of an attempt makes it ready again.
                     lane.put_back(job);

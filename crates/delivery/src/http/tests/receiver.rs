@@ -172,20 +172,12 @@ impl Clock for FixedClock {
 
 /// A sender that may reach this machine.
 pub(super) fn sender() -> HttpSender {
-    sender_with(guard_allowing(
-        &["127.0.0.0/8"],
-        ScriptedResolver::default(),
-    ))
+    sender_with(guard_allowing(&["127.0.0.0/8"], ScriptedResolver::default()))
 }
 
 pub(super) fn sender_with(guard: EgressGuard) -> HttpSender {
     let limits = SenderLimits::default();
-    HttpSender::new(
-        Arc::new(guard),
-        limits,
-        TaskTracker::new(),
-        Arc::new(FixedClock),
-    )
+    HttpSender::new(Arc::new(guard), limits, TaskTracker::new(), Arc::new(FixedClock))
 }
 
 /// Posts `hello` with a header.
@@ -194,14 +186,7 @@ pub(super) async fn post(sender: &HttpSender, url: &str, timeout: Duration) -> S
     let mut headers = HeaderMap::new();
     headers.insert("webhook-id", HeaderValue::from_static("evt_1"));
     let body = Bytes::from_static(b"hello");
-    sender
-        .send(OutgoingRequest {
-            target: &target,
-            headers,
-            body,
-            timeout,
-        })
-        .await
+    sender.send(OutgoingRequest { target: &target, headers, body, timeout }).await
 }
 
 pub(super) fn url(port: u16) -> String {

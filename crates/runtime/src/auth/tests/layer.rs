@@ -27,18 +27,12 @@ fn required() -> AuthLayer {
 async fn send(layer: &AuthLayer, path: &str, tokens: &[&HeaderValue]) -> Outcome {
     let service = layer.layer(service_fn(|request: Request<()>| async move {
         let mut response = Response::new(String::new());
-        response
-            .extensions_mut()
-            .insert(Reached(request.extensions().get().cloned()));
+        response.extensions_mut().insert(Reached(request.extensions().get().cloned()));
         Ok::<_, Infallible>(response)
     }));
-    let mut request = Request::post(format!("http://localhost{path}"))
-        .body(())
-        .unwrap();
+    let mut request = Request::post(format!("http://localhost{path}")).body(()).unwrap();
     for token in tokens {
-        request
-            .headers_mut()
-            .append(AUTHORIZATION, (*token).clone());
+        request.headers_mut().append(AUTHORIZATION, (*token).clone());
     }
     let mut response = service.oneshot(request).await.unwrap();
     if let Some(Reached(caller)) = response.extensions_mut().remove() {
@@ -54,18 +48,13 @@ async fn send(layer: &AuthLayer, path: &str, tokens: &[&HeaderValue]) -> Outcome
 struct Reached(Option<Caller>);
 
 fn token(role: Role) -> HeaderValue {
-    let token = key()
-        .issue("alice", role, None, Duration::from_secs(60), at(NOW))
-        .unwrap();
+    let token = key().issue("alice", role, None, Duration::from_secs(60), at(NOW)).unwrap();
     bearer(&token)
 }
 
 fn methods() -> Vec<(String, turnbuckle_domain::Permission)> {
     let policy = Policy::read(DESCRIPTORS).unwrap();
-    policy
-        .iter()
-        .map(|(path, permission)| (path.to_owned(), permission))
-        .collect()
+    policy.iter().map(|(path, permission)| (path.to_owned(), permission)).collect()
 }
 
 #[test]
@@ -87,20 +76,12 @@ async fn every_method_lets_exactly_the_allowed_roles_through() {
         );
         for role in Role::ALL {
             let expected = if role.allows(permission) {
-                let caller = Caller {
-                    subject: "alice".to_owned(),
-                    role,
-                    tenant: None,
-                };
+                let caller = Caller { subject: "alice".to_owned(), role, tenant: None };
                 Outcome::Reached(Some(caller))
             } else {
                 Outcome::Refused(Code::PermissionDenied)
             };
-            assert_eq!(
-                send(&layer, &path, &[&token(role)]).await,
-                expected,
-                "{path} {role:?}"
-            );
+            assert_eq!(send(&layer, &path, &[&token(role)]).await, expected, "{path} {role:?}");
         }
     }
 }
@@ -108,19 +89,10 @@ async fn every_method_lets_exactly_the_allowed_roles_through() {
 #[tokio::test]
 async fn a_bad_token_reaches_no_method() {
     let layer = required();
-    let expired = key()
-        .issue("alice", Role::Admin, None, Duration::ZERO, at(NOW - 60))
-        .unwrap();
+    let expired = key().issue("alice", Role::Admin, None, Duration::ZERO, at(NOW - 60)).unwrap();
     for (path, _) in methods() {
-        for bad in [
-            bearer("x.y.z"),
-            bearer(&expired),
-            HeaderValue::from_static(""),
-        ] {
-            assert_eq!(
-                send(&layer, &path, &[&bad]).await,
-                Outcome::Refused(Code::Unauthenticated)
-            );
+        for bad in [bearer("x.y.z"), bearer(&expired), HeaderValue::from_static("")] {
+            assert_eq!(send(&layer, &path, &[&bad]).await, Outcome::Refused(Code::Unauthenticated));
         }
         let good = token(Role::Admin);
         let twice = send(&layer, &path, &[&good, &good]).await;
@@ -136,11 +108,7 @@ async fn health_and_reflection_are_open_and_carry_no_caller() {
         "/grpc.health.v1.Health/Watch",
         "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     ] {
-        assert_eq!(
-            send(&layer, path, &[]).await,
-            Outcome::Reached(None),
-            "{path}"
-        );
+        assert_eq!(send(&layer, path, &[]).await, Outcome::Reached(None), "{path}");
     }
 }
 
@@ -156,9 +124,7 @@ async fn paths_that_the_contract_does_not_have_are_unimplemented() {
         format!("{path}/"),
         format!("/{path}"),
         path.to_lowercase(),
-        path.replace("Endpoint", "%45ndpoint")
-            .replace("Tenant", "%54enant")
-            + "%20",
+        path.replace("Endpoint", "%45ndpoint").replace("Tenant", "%54enant") + "%20",
     ];
     for path in strange {
         let outcome = send(&required(), &path, &[&admin]).await;
@@ -199,42 +165,21 @@ fn a_method_without_a_permission_stops_the_start() {
 /// The descriptors with one method's permission set to this number.
 fn with_permission(number: i32) -> Vec<u8> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-    let option = pool
-        .get_extension_by_name("turnbuckle.v1.permission")
-        .unwrap();
-    let kind = pool
-        .get_message_by_name("google.protobuf.FileDescriptorSet")
-        .unwrap();
+    let option = pool.get_extension_by_name("turnbuckle.v1.permission").unwrap();
+    let kind = pool.get_message_by_name("google.protobuf.FileDescriptorSet").unwrap();
     let mut set = DynamicMessage::decode(kind, DESCRIPTORS).unwrap();
-    let files = set
-        .get_field_by_name_mut("file")
-        .and_then(Value::as_list_mut)
-        .unwrap();
+    let files = set.get_field_by_name_mut("file").and_then(Value::as_list_mut).unwrap();
     let method = files
         .iter_mut()
         .filter_map(|file| {
-            file.as_message_mut()?
-                .get_field_by_name_mut("service")?
-                .as_list_mut()?
-                .first_mut()
+            file.as_message_mut()?.get_field_by_name_mut("service")?.as_list_mut()?.first_mut()
         })
         .find_map(|service| {
-            service
-                .as_message_mut()?
-                .get_field_by_name_mut("method")?
-                .as_list_mut()?
-                .first_mut()
+            service.as_message_mut()?.get_field_by_name_mut("method")?.as_list_mut()?.first_mut()
         })
         .unwrap();
-    let options = method
-        .as_message_mut()
-        .unwrap()
-        .get_field_by_name_mut("options")
-        .unwrap();
-    options
-        .as_message_mut()
-        .unwrap()
-        .set_extension(&option, Value::EnumNumber(number));
+    let options = method.as_message_mut().unwrap().get_field_by_name_mut("options").unwrap();
+    options.as_message_mut().unwrap().set_extension(&option, Value::EnumNumber(number));
     set.encode_to_vec()
 }
 
@@ -249,10 +194,7 @@ fn an_unspecified_or_unknown_permission_stops_the_start() {
 
 #[test]
 fn wrong_descriptors_stop_the_start() {
-    assert!(matches!(
-        start(b"garbage").err().unwrap(),
-        PolicyError::Descriptors(_)
-    ));
+    assert!(matches!(start(b"garbage").err().unwrap(), PolicyError::Descriptors(_)));
     assert!(matches!(start(b"").err().unwrap(), PolicyError::NoOption));
 }
 
@@ -261,11 +203,7 @@ fn every_permission_of_the_proto_is_known_here() {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let permissions = pool.get_enum_by_name("turnbuckle.v1.Permission").unwrap();
     for value in permissions.values().filter(|value| value.number() != 0) {
-        assert!(
-            start(&with_permission(value.number())).is_ok(),
-            "{}",
-            value.name()
-        );
+        assert!(start(&with_permission(value.number())).is_ok(), "{}", value.name());
     }
 }
 
@@ -273,24 +211,12 @@ fn every_permission_of_the_proto_is_known_here() {
 async fn the_layer_fits_around_tonic_routes() {
     let routes = tonic::service::Routes::default();
     let path = "http://localhost/turnbuckle.v1.Endpoints/GetEndpoint";
-    for (token, code) in [
-        (None, Code::Unauthenticated),
-        (Some(token(Role::Viewer)), Code::Unimplemented),
-    ] {
-        let mut request = Request::post(path)
-            .body(tonic::body::Body::empty())
-            .unwrap();
-        request
-            .headers_mut()
-            .extend(token.map(|token| (AUTHORIZATION, token)));
-        let response = required()
-            .layer(routes.clone())
-            .oneshot(request)
-            .await
-            .unwrap();
-        assert_eq!(
-            Status::from_header_map(response.headers()).unwrap().code(),
-            code
-        );
+    for (token, code) in
+        [(None, Code::Unauthenticated), (Some(token(Role::Viewer)), Code::Unimplemented)]
+    {
+        let mut request = Request::post(path).body(tonic::body::Body::empty()).unwrap();
+        request.headers_mut().extend(token.map(|token| (AUTHORIZATION, token)));
+        let response = required().layer(routes.clone()).oneshot(request).await.unwrap();
+        assert_eq!(Status::from_header_map(response.headers()).unwrap().code(), code);
     }
 }

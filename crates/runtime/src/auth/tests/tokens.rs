@@ -60,14 +60,8 @@ fn an_issued_token_proves_its_caller() {
     let shop = ResourceId::new("shop").unwrap();
     for role in Role::ALL {
         for tenant in [None, Some(shop.clone())] {
-            let token = key()
-                .issue("alice", role, tenant.clone(), HOUR, at(NOW))
-                .unwrap();
-            let expected = Caller {
-                subject: "alice".to_owned(),
-                role,
-                tenant,
-            };
+            let token = key().issue("alice", role, tenant.clone(), HOUR, at(NOW)).unwrap();
+            let expected = Caller { subject: "alice".to_owned(), role, tenant };
             assert_eq!(check(&token).unwrap(), expected);
         }
     }
@@ -76,28 +70,17 @@ fn an_issued_token_proves_its_caller() {
 #[test]
 fn subjects_must_be_readable() {
     for subject in ["", "a\nb", &"x".repeat(257)] {
-        assert!(
-            key()
-                .issue(subject, Role::Viewer, None, HOUR, at(NOW))
-                .is_err()
-        );
+        assert!(key().issue(subject, Role::Viewer, None, HOUR, at(NOW)).is_err());
         refused(&sign(&with("sub", json!(subject))));
     }
 }
 
 #[test]
 fn tokens_expire_by_the_clock_with_ten_seconds_of_leeway() {
-    let token = key()
-        .issue("alice", Role::Viewer, None, HOUR, at(NOW))
-        .unwrap();
-    for (now, valid) in [
-        (-3600, true),
-        (0, true),
-        (3600, true),
-        (3609, true),
-        (3610, false),
-        (9999, false),
-    ] {
+    let token = key().issue("alice", Role::Viewer, None, HOUR, at(NOW)).unwrap();
+    for (now, valid) in
+        [(-3600, true), (0, true), (3600, true), (3609, true), (3610, false), (9999, false)]
+    {
         let outcome = authenticator_at(NOW + now).authenticate(&bearer(&token));
         assert_eq!(outcome.is_ok(), valid, "{now}");
     }
@@ -143,13 +126,7 @@ fn expiry_must_be_a_sensible_integer() {
     let body = claims().to_string();
     assert!(check(&sign_text(header, &body)).is_ok());
     let expiry = (NOW + 3600).to_string();
-    for exp in [
-        "1.9e9",
-        "1900000000.0",
-        "99999999999999999999999999",
-        "1e400",
-        "-0",
-    ] {
+    for exp in ["1.9e9", "1900000000.0", "99999999999999999999999999", "1e400", "-0"] {
         refused(&sign_text(header, &body.replace(&expiry, exp)));
     }
 }
@@ -168,14 +145,7 @@ fn claims_of_another_issuer_audience_or_role_are_refused() {
 
 #[test]
 fn a_tenant_that_is_unclear_is_not_every_tenant() {
-    for tenant in [
-        json!(null),
-        json!(""),
-        json!("-"),
-        json!("A"),
-        json!(7),
-        json!(["shop"]),
-    ] {
+    for tenant in [json!(null), json!(""), json!("-"), json!("A"), json!(7), json!(["shop"])] {
         refused(&sign(&with("tenant", tenant)));
     }
     let body = claims().to_string();
@@ -191,10 +161,7 @@ fn the_algorithm_and_header_are_not_the_tokens_choice() {
     for alg in ["none", "None", "HS384", "RS256", "EdDSA", ""] {
         let header = BASE64URL_NOPAD.encode(format!(r#"{{"alg":"{alg}"}}"#).as_bytes());
         refused(&format!("{header}.{body}."));
-        refused(&sign_text(
-            &format!(r#"{{"alg":"{alg}"}}"#),
-            &claims().to_string(),
-        ));
+        refused(&sign_text(&format!(r#"{{"alg":"{alg}"}}"#), &claims().to_string()));
     }
     let stronger = encode(&Header::new(Algorithm::HS512), &claims(), key().signing()).unwrap();
     refused(&stronger);
@@ -215,22 +182,10 @@ fn another_key_or_a_changed_token_is_refused() {
     let token = sign(&claims());
     for position in 0..token.len() {
         let mut changed = token.clone().into_bytes();
-        changed[position] = if changed[position] == b'A' {
-            b'B'
-        } else {
-            b'A'
-        };
+        changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
         refused(&String::from_utf8(changed).unwrap());
     }
-    for garbage in [
-        "",
-        ".",
-        "..",
-        "a.b.c",
-        "a.b.c.d",
-        &format!("{token}."),
-        &format!(" {token}"),
-    ] {
+    for garbage in ["", ".", "..", "a.b.c", "a.b.c.d", &format!("{token}."), &format!(" {token}")] {
         refused(garbage);
     }
 }
@@ -243,18 +198,13 @@ fn only_the_bearer_scheme_is_known() {
     for scheme in ["Bearer", "bearer", "BEARER"] {
         assert!(outcome(format!("{scheme} {token}")).is_ok());
     }
-    for text in [
-        token.clone(),
-        format!("Basic {token}"),
-        format!("Bearer{token}"),
-        "Bearer".to_owned(),
-    ] {
+    for text in
+        [token.clone(), format!("Basic {token}"), format!("Bearer{token}"), "Bearer".to_owned()]
+    {
         assert!(outcome(text).is_err());
     }
     assert!(
-        authenticator()
-            .authenticate(&HeaderValue::from_bytes(b"Bearer \xff").unwrap())
-            .is_err()
+        authenticator().authenticate(&HeaderValue::from_bytes(b"Bearer \xff").unwrap()).is_err()
     );
 }
 
@@ -270,10 +220,8 @@ fn overlong_tokens_are_not_looked_at() {
 fn a_key_file_round_trips_and_is_private() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("token.key");
-    let token = TokenKey::create(&path)
-        .unwrap()
-        .issue("alice", Role::Viewer, None, HOUR, at(NOW))
-        .unwrap();
+    let token =
+        TokenKey::create(&path).unwrap().issue("alice", Role::Viewer, None, HOUR, at(NOW)).unwrap();
     let loaded = Authenticator::new(TokenKey::load(&path).unwrap(), Arc::new(Fixed(at(NOW))));
     assert!(loaded.authenticate(&bearer(&token)).is_ok());
     assert!(TokenKey::create(&path).is_err());
@@ -292,28 +240,17 @@ fn key_files_hold_base64_or_raw_bytes_of_enough_length() {
     let encoded = data_encoding::BASE64.encode(&[7; 32]);
     let from_text = load("text", format!("{encoded}\n").as_bytes()).unwrap();
     let from_bytes = load("raw", &[7; 32]).unwrap();
-    let token = from_text
-        .issue("alice", Role::Viewer, None, HOUR, at(NOW))
-        .unwrap();
+    let token = from_text.issue("alice", Role::Viewer, None, HOUR, at(NOW)).unwrap();
     let reader = Authenticator::new(from_bytes, Arc::new(Fixed(at(NOW))));
     assert!(reader.authenticate(&bearer(&token)).is_ok());
-    assert!(matches!(
-        load("short", &[7; 31]),
-        Err(TokenKeyError::TooShort(31))
-    ));
+    assert!(matches!(load("short", &[7; 31]), Err(TokenKeyError::TooShort(31))));
     // Forty characters of base64 are thirty bytes, not forty.
     let short = data_encoding::BASE64.encode(&[7; 30]);
-    assert!(matches!(
-        load("short64", short.as_bytes()),
-        Err(TokenKeyError::TooShort(30))
-    ));
+    assert!(matches!(load("short64", short.as_bytes()), Err(TokenKeyError::TooShort(30))));
 }
 
 #[test]
 fn debug_shows_no_key() {
-    assert_eq!(
-        format!("{:?} {:?}", key(), authenticator()),
-        "TokenKey(…) Authenticator(HS256)"
-    );
+    assert_eq!(format!("{:?} {:?}", key(), authenticator()), "TokenKey(…) Authenticator(HS256)");
     assert!(TokenKey::generate_in_memory().is_ok());
 }

@@ -9,46 +9,25 @@ fn every_variant() -> Vec<Error> {
     let secret = || io::Error::other("password=hunter2");
     vec![
         Error::Invalid(vec![
-            Violation {
-                field: "endpoint.http.url".to_owned(),
-                message: "use https".to_owned(),
-            },
-            Violation {
-                field: "endpoint_id".to_owned(),
-                message: "is empty".to_owned(),
-            },
+            Violation { field: "endpoint.http.url".to_owned(), message: "use https".to_owned() },
+            Violation { field: "endpoint_id".to_owned(), message: "is empty".to_owned() },
         ]),
-        Error::NotFound {
-            resource: ENDPOINT.to_owned(),
-        },
-        Error::AlreadyExists {
-            resource: ENDPOINT.to_owned(),
-        },
-        Error::Stale {
-            resource: ENDPOINT.to_owned(),
-            current: "\"7\"".to_owned(),
-        },
+        Error::NotFound { resource: ENDPOINT.to_owned() },
+        Error::AlreadyExists { resource: ENDPOINT.to_owned() },
+        Error::Stale { resource: ENDPOINT.to_owned(), current: "\"7\"".to_owned() },
         Error::Precondition {
             kind: Precondition::RotationOpen,
             subject: ENDPOINT.to_owned(),
             message: "a rotation is open: finish it first".to_owned(),
         },
-        Error::Anomaly {
-            event_id: "e1".to_owned(),
-            source_name: "shop".to_owned(),
-        },
-        Error::Unauthenticated {
-            message: "send a token",
-        },
+        Error::Anomaly { event_id: "e1".to_owned(), source_name: "shop".to_owned() },
+        Error::Unauthenticated { message: "send a token" },
         Error::PermissionDenied,
         Error::Exhausted {
             message: "too many publishes wait".to_owned(),
             retry_after: Duration::from_millis(250),
         },
-        Error::Unavailable {
-            retry_after: Duration::from_secs(1),
-            cause: Some(Box::new(secret())),
-        },
+        Error::Unavailable { retry_after: Duration::from_secs(1), cause: Some(Box::new(secret())) },
         Error::internal(secret()),
     ]
 }
@@ -57,47 +36,24 @@ fn every_variant() -> Vec<Error> {
 fn render(status: &Status) -> String {
     let details = status.get_error_details();
     let info = details.error_info().unwrap();
-    let id = info
-        .metadata
-        .get("error_id")
-        .cloned()
-        .unwrap_or_else(|| "no id".to_owned());
-    let mut facts: Vec<_> = info
-        .metadata
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let id = info.metadata.get("error_id").cloned().unwrap_or_else(|| "no id".to_owned());
+    let mut facts: Vec<_> =
+        info.metadata.iter().map(|(key, value)| format!("{key}={value}")).collect();
     facts.sort();
     let mut text = format!("{:?} {} | {}", status.code(), info.reason, status.message());
     write!(text, " | {}", facts.join(",")).unwrap();
-    for violation in details
-        .bad_request()
-        .map(|found| &found.field_violations[..])
-        .unwrap_or_default()
+    for violation in
+        details.bad_request().map(|found| &found.field_violations[..]).unwrap_or_default()
     {
-        write!(
-            text,
-            " | field {}: {}",
-            violation.field, violation.description
-        )
-        .unwrap();
+        write!(text, " | field {}: {}", violation.field, violation.description).unwrap();
     }
     if let Some(failure) = details.precondition_failure() {
         let violation = &failure.violations[0];
-        write!(
-            text,
-            " | {} {} {}",
-            violation.r#type, violation.subject, violation.description
-        )
-        .unwrap();
+        write!(text, " | {} {} {}", violation.r#type, violation.subject, violation.description)
+            .unwrap();
     }
     if let Some(resource) = details.resource_info() {
-        write!(
-            text,
-            " | {} {}",
-            resource.resource_type, resource.resource_name
-        )
-        .unwrap();
+        write!(text, " | {} {}", resource.resource_type, resource.resource_name).unwrap();
     }
     if let Some(retry) = details.retry_info() {
         write!(text, " | retry {:?}", retry.retry_delay.unwrap()).unwrap();
@@ -108,10 +64,8 @@ fn render(status: &Status) -> String {
 
 #[test]
 fn every_variant_has_its_status() {
-    let rendered: Vec<String> = every_variant()
-        .iter()
-        .map(|error| render(&status(error)))
-        .collect();
+    let rendered: Vec<String> =
+        every_variant().iter().map(|error| render(&status(error))).collect();
     let expected = [
         "InvalidArgument INVALID_REQUEST | invalid request: endpoint.http.url use https \
          (and 1 more, see the details) |  | field endpoint.http.url: use https \
@@ -142,31 +96,19 @@ fn causes_never_reach_the_client() {
     for error in every_variant() {
         let status = status(&error);
         assert!(!status.message().contains("hunter2"), "{status:?}");
-        assert!(
-            !String::from_utf8_lossy(status.details()).contains("hunter2"),
-            "{status:?}"
-        );
+        assert!(!String::from_utf8_lossy(status.details()).contains("hunter2"), "{status:?}");
     }
 }
 
 #[test]
 fn details_fit_into_headers_whatever_the_request_held() {
     let huge = "ü".repeat(100_000);
-    let violations = (0..40)
-        .map(|_| Violation {
-            field: huge.clone(),
-            message: huge.clone(),
-        })
-        .collect();
+    let violations =
+        (0..40).map(|_| Violation { field: huge.clone(), message: huge.clone() }).collect();
     let errors = [
         Error::Invalid(violations),
-        Error::NotFound {
-            resource: huge.clone(),
-        },
-        Error::Anomaly {
-            event_id: huge.clone(),
-            source_name: huge,
-        },
+        Error::NotFound { resource: huge.clone() },
+        Error::Anomaly { event_id: huge.clone(), source_name: huge },
     ];
     for error in errors {
         let status = status(&error);
@@ -179,10 +121,7 @@ fn details_fit_into_headers_whatever_the_request_held() {
 #[test]
 fn no_more_than_25_violations_are_listed() {
     let violations = (0..40)
-        .map(|index| Violation {
-            field: format!("f{index}"),
-            message: "is wrong".to_owned(),
-        })
+        .map(|index| Violation { field: format!("f{index}"), message: "is wrong".to_owned() })
         .collect();
     let details = status(&Error::Invalid(violations)).get_error_details();
     assert_eq!(details.bad_request().unwrap().field_violations.len(), 25);

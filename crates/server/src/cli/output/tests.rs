@@ -49,10 +49,7 @@ pub(in crate::cli) mod samples {
     use turnbuckle_proto::v1::*;
 
     fn minutes_ago(minutes: i64) -> Option<Timestamp> {
-        Some(Timestamp {
-            seconds: NOW.unix_seconds() - 60 * minutes,
-            nanos: 500_000_000,
-        })
+        Some(Timestamp { seconds: NOW.unix_seconds() - 60 * minutes, nanos: 500_000_000 })
     }
 
     pub(in crate::cli) fn tenant() -> Tenant {
@@ -66,10 +63,7 @@ pub(in crate::cli) mod samples {
     }
 
     pub(in crate::cli) fn event_type() -> EventType {
-        EventType {
-            name: "tenants/acme/eventTypes/order.paid".into(),
-            ..Default::default()
-        }
+        EventType { name: "tenants/acme/eventTypes/order.paid".into(), ..Default::default() }
     }
 
     pub(in crate::cli) fn endpoint() -> Endpoint {
@@ -77,20 +71,14 @@ pub(in crate::cli) mod samples {
             name: "tenants/acme/endpoints/orders-hook".into(),
             target: Some(endpoint::Target::Http(HttpTarget {
                 url: "https://r.example/h".into(),
-                timeout: Some(Duration {
-                    seconds: 15,
-                    nanos: 0,
-                }),
+                timeout: Some(Duration { seconds: 15, nanos: 0 }),
                 ..Default::default()
             })),
             signature_profile: SignatureProfile::StandardWebhooks.into(),
             retry_policy: "tenants/acme/retryPolicies/quick".into(),
             state: EndpointState::Active.into(),
             labels: [("b".into(), "2".into()), ("a".into(), "1".into())].into(),
-            create_time: Some(Timestamp {
-                seconds: NOW.unix_seconds() - 180,
-                nanos: 0,
-            }),
+            create_time: Some(Timestamp { seconds: NOW.unix_seconds() - 180, nanos: 0 }),
             ..Default::default()
         }
     }
@@ -109,15 +97,9 @@ pub(in crate::cli) mod samples {
             name: "tenants/acme/retryPolicies/quick".into(),
             version: 2,
             backoff: Some(retry_policy::Backoff::Exponential(ExponentialBackoff {
-                first_delay: Some(Duration {
-                    seconds: 0,
-                    nanos: 300_000_000,
-                }),
+                first_delay: Some(Duration { seconds: 0, nanos: 300_000_000 }),
                 factor: 2.0,
-                max_delay: Some(Duration {
-                    seconds: 2,
-                    nanos: 0,
-                }),
+                max_delay: Some(Duration { seconds: 2, nanos: 0 }),
             })),
             ..Default::default()
         }
@@ -156,10 +138,7 @@ pub(in crate::cli) mod samples {
             name: "tenants/acme/deliveries/dlv_1/attempts/1".into(),
             number: 1,
             outcome: AttemptOutcome::TimedOut.into(),
-            retry_delay: Some(Duration {
-                seconds: 1,
-                nanos: 500_000_000,
-            }),
+            retry_delay: Some(Duration { seconds: 1, nanos: 500_000_000 }),
             ..Default::default()
         }
     }
@@ -171,42 +150,22 @@ fn json<R: Resource>(resource: &R) -> Value {
 
 #[test]
 fn every_kind_of_resource_has_the_contract_s_json_form() {
-    assert_eq!(
-        json(&samples::tenant())["createTime"],
-        "2026-03-01T11:57:00.500Z"
-    );
+    assert_eq!(json(&samples::tenant())["createTime"], "2026-03-01T11:57:00.500Z");
     assert_eq!(json(&samples::tenant())["revision"], "7");
-    assert_eq!(
-        json(&samples::event_type())["name"],
-        "tenants/acme/eventTypes/order.paid"
-    );
+    assert_eq!(json(&samples::event_type())["name"], "tenants/acme/eventTypes/order.paid");
     assert_eq!(json(&samples::endpoint())["state"], "ENDPOINT_STATE_ACTIVE");
     assert_eq!(json(&samples::endpoint())["http"]["timeout"], "15s");
-    assert_eq!(
-        json(&samples::subscription())["payloadFormat"],
-        "PAYLOAD_FORMAT_RAW"
-    );
-    assert_eq!(
-        json(&samples::retry_policy())["exponential"]["firstDelay"],
-        "0.300s"
-    );
+    assert_eq!(json(&samples::subscription())["payloadFormat"], "PAYLOAD_FORMAT_RAW");
+    assert_eq!(json(&samples::retry_policy())["exponential"]["firstDelay"], "0.300s");
     assert_eq!(json(&samples::key())["state"], "KEY_STATE_RETIRING");
     assert_eq!(json(&samples::event())["data"], "/wA=");
     assert_eq!(json(&samples::event())["sequence"], "9007199254740993");
-    assert_eq!(
-        json(&samples::delivery())["state"],
-        "DELIVERY_STATE_PENDING"
-    );
+    assert_eq!(json(&samples::delivery())["state"], "DELIVERY_STATE_PENDING");
     assert_eq!(json(&samples::attempt())["retryDelay"], "1.500s");
-    let ring = turnbuckle_proto::v1::KeyRing {
-        keys: vec![samples::key()],
-        ..Default::default()
-    };
+    let ring = turnbuckle_proto::v1::KeyRing { keys: vec![samples::key()], ..Default::default() };
     assert_eq!(json(&ring)["keys"][0]["secret"], "whsec_x");
-    let accepted = turnbuckle_proto::v1::PublishEventResponse {
-        duplicate: true,
-        ..Default::default()
-    };
+    let accepted =
+        turnbuckle_proto::v1::PublishEventResponse { duplicate: true, ..Default::default() };
     assert_eq!(json(&accepted)["duplicate"], true);
 }
 
@@ -214,9 +173,7 @@ fn every_kind_of_resource_has_the_contract_s_json_form() {
 fn lists_are_json_arrays_and_an_empty_one_too() {
     let one = shown(Format::Json, |output| output.many(&[samples::tenant()]));
     assert_eq!(serde_json::from_str::<Vec<Value>>(&one).unwrap().len(), 1);
-    let none = shown(Format::Json, |output| {
-        output.many::<turnbuckle_proto::v1::Tenant>(&[])
-    });
+    let none = shown(Format::Json, |output| output.many::<turnbuckle_proto::v1::Tenant>(&[]));
     assert_eq!(none, "[]\n");
 }
 
@@ -229,9 +186,7 @@ fn yaml_is_the_same_value() {
 
 #[test]
 fn names_come_one_a_line() {
-    let text = shown(Format::Name, |output| {
-        output.many(&[samples::tenant(), samples::tenant()])
-    });
+    let text = shown(Format::Name, |output| output.many(&[samples::tenant(), samples::tenant()]));
     assert_eq!(text, "tenants/acme\ntenants/acme\n");
 }
 

@@ -23,10 +23,7 @@ orders-hook  active  https://r.example/h  standard-webhooks  quick         3m ag
 
 #[test]
 fn an_empty_list_shows_its_titles() {
-    assert_eq!(
-        table::<turnbuckle_proto::v1::Tenant>(&[]),
-        "NAME  DISPLAY NAME  LABELS  CREATED\n"
-    );
+    assert_eq!(table::<turnbuckle_proto::v1::Tenant>(&[]), "NAME  DISPLAY NAME  LABELS  CREATED\n");
 }
 
 #[test]
@@ -41,16 +38,11 @@ fn retry_policies_show_either_kind_of_backoff() {
     let mut list = samples::retry_policy();
     list.backoff = Some(turnbuckle_proto::v1::retry_policy::Backoff::Delays(
         turnbuckle_proto::v1::DelayList {
-            delays: [5, 300]
-                .map(|seconds| prost_types::Duration { seconds, nanos: 0 })
-                .into(),
+            delays: [5, 300].map(|seconds| prost_types::Duration { seconds, nanos: 0 }).into(),
         },
     ));
     let text = table(&[samples::retry_policy(), list]);
-    assert!(
-        text.contains("first_delay=300ms factor=2 max_delay=2s"),
-        "{text}"
-    );
+    assert!(text.contains("first_delay=300ms factor=2 max_delay=2s"), "{text}");
     assert!(text.contains("5s, 5m"), "{text}");
 }
 
@@ -77,9 +69,14 @@ fn a_stranger_s_text_cannot_steer_the_terminal() {
 #[test]
 fn times_to_come_are_told_from_times_past() {
     let mut delivery = samples::delivery();
-    delivery.next_attempt_time = Some(prost_types::Timestamp {
-        seconds: NOW.unix_seconds() + 5,
-        nanos: 0,
-    });
+    delivery.next_attempt_time =
+        Some(prost_types::Timestamp { seconds: NOW.unix_seconds() + 5, nanos: 0 });
     assert!(table(&[delivery]).contains("in 5s"));
+}
+
+#[test]
+fn an_attempt_without_an_answer_has_no_status() {
+    let text = table(&[samples::attempt()]);
+    let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row, ["1", "-", "-", "timed-out", "-", "1.5s", "no", "-"]);
 }

@@ -15,16 +15,8 @@ fn published(began: Instant) -> Vec<Published> {
         .into_iter()
         .map(|planned| {
             let name = format!("tenants/demo/events/{}", planned.event_id);
-            let answer = PublishEventResponse {
-                name,
-                ..Default::default()
-            };
-            Published {
-                planned,
-                began,
-                ack: Duration::from_millis(1),
-                answer,
-            }
+            let answer = PublishEventResponse { name, ..Default::default() };
+            Published { planned, began, ack: Duration::from_millis(1), answer }
         })
         .collect()
 }
@@ -37,21 +29,13 @@ fn kept() -> (Ledger, Vec<Told>) {
     let mut history = Vec::new();
     for (index, event) in events.iter().enumerate() {
         for endpoint in event.endpoints() {
-            let script = if *endpoint == FLAKY {
-                Script::Flaky
-            } else {
-                Script::Healthy
-            };
+            let script = if *endpoint == FLAKY { Script::Flaky } else { Script::Healthy };
             let rotated = *endpoint == HEALTHY && index >= 6;
             let mut arrived = began;
             let mut attempts = Vec::new();
             for number in 1.. {
                 let status = i32::from(script.answer(number));
-                let verified_by = if rotated {
-                    vec![OLD_KEY, NEW_KEY]
-                } else {
-                    vec![OLD_KEY]
-                };
+                let verified_by = if rotated { vec![OLD_KEY, NEW_KEY] } else { vec![OLD_KEY] };
                 ledger.seen.push(Seen {
                     endpoint,
                     event_id: event.planned.event_id.clone(),
@@ -106,19 +90,11 @@ fn attempt(number: i32, status: i32, delay_ms: Option<u64>) -> Attempt {
 fn broken_by(change: impl FnOnce(&mut Ledger, &mut Vec<Told>)) -> Vec<&'static str> {
     let (mut ledger, mut history) = kept();
     change(&mut ledger, &mut history);
-    all(&ledger, &history)
-        .iter()
-        .filter(|check| !check.passed())
-        .map(|check| check.name)
-        .collect()
+    all(&ledger, &history).iter().filter(|check| !check.passed()).map(|check| check.name).collect()
 }
 
 fn flaky_attempt(ledger: &mut Ledger, number: i32) -> &mut Seen {
-    ledger
-        .seen
-        .iter_mut()
-        .find(|seen| seen.endpoint == FLAKY && seen.number == number)
-        .unwrap()
+    ledger.seen.iter_mut().find(|seen| seen.endpoint == FLAKY && seen.number == number).unwrap()
 }
 
 #[test]
@@ -132,10 +108,7 @@ fn a_second_effect_is_noticed() {
         let again = ledger.seen[0].clone();
         ledger.seen.push(again);
     });
-    assert!(
-        broken.iter().any(|name| name.contains("exactly once")),
-        "{broken:?}"
-    );
+    assert!(broken.iter().any(|name| name.contains("exactly once")), "{broken:?}");
 }
 
 #[test]
@@ -143,10 +116,7 @@ fn a_lost_event_is_noticed() {
     let broken = broken_by(|ledger, _| {
         ledger.seen.remove(0);
     });
-    assert!(
-        broken.iter().any(|name| name.contains("exactly once")),
-        "{broken:?}"
-    );
+    assert!(broken.iter().any(|name| name.contains("exactly once")), "{broken:?}");
 }
 
 #[test]
@@ -171,10 +141,7 @@ fn an_unflagged_duplicate_is_noticed() {
             answer.duplicate = false;
         }
     });
-    assert_eq!(
-        broken,
-        ["the repeated event was flagged and not sent again"]
-    );
+    assert_eq!(broken, ["the repeated event was flagged and not sent again"]);
 }
 
 #[test]
@@ -189,31 +156,39 @@ fn a_retry_that_comes_too_early_is_noticed() {
 #[test]
 fn a_delay_outside_the_policy_is_noticed() {
     let broken = broken_by(|_, history| {
-        let told = history
-            .iter_mut()
-            .find(|told| told.endpoint() == FLAKY)
-            .unwrap();
+        let told = history.iter_mut().find(|told| told.endpoint() == FLAKY).unwrap();
         told.attempts[0] = attempt(1, 503, Some(100));
     });
     assert_eq!(broken, ["retries waited as the policy and Retry-After say"]);
 }
 
 #[test]
+fn a_policy_may_wait_longer_than_the_receiver_asks_but_not_shorter() {
+    let with_delay = |delay_ms| {
+        broken_by(|ledger, history| {
+            let id = flaky_attempt(ledger, 3).event_id.clone();
+            let told = history
+                .iter_mut()
+                .find(|told| told.endpoint() == FLAKY && told.delivery.event_id == id)
+                .unwrap();
+            told.attempts[2] = attempt(3, 429, Some(delay_ms));
+            told.attempts[2].retry_after_honoured = false;
+            let late = flaky_attempt(ledger, 4);
+            late.arrived += Duration::from_millis(200);
+        })
+    };
+    assert_eq!(with_delay(1150), Vec::<&str>::new());
+    assert_eq!(with_delay(900), ["retries waited as the policy and Retry-After say"]);
+}
+
+#[test]
 fn a_missing_second_signature_is_noticed() {
     let broken = broken_by(|ledger, _| {
-        let last = ledger
-            .seen
-            .iter_mut()
-            .rev()
-            .find(|seen| seen.endpoint == HEALTHY)
-            .unwrap();
+        let last = ledger.seen.iter_mut().rev().find(|seen| seen.endpoint == HEALTHY).unwrap();
         last.verified_by = vec![OLD_KEY];
         last.signatures.pop();
     });
-    assert_eq!(
-        broken,
-        ["both keys signed during the overlap, the old one before"]
-    );
+    assert_eq!(broken, ["both keys signed during the overlap, the old one before"]);
 }
 
 #[test]
@@ -222,12 +197,6 @@ fn history_that_disagrees_is_noticed() {
         history[0].delivery.state = DeliveryState::Pending.into();
         history[1].attempts.pop();
     });
-    assert!(
-        broken.contains(&"ListDeliveries says delivered for each"),
-        "{broken:?}"
-    );
-    assert!(
-        broken.contains(&"ListAttempts agrees with what the receivers saw"),
-        "{broken:?}"
-    );
+    assert!(broken.contains(&"ListDeliveries says delivered for each"), "{broken:?}");
+    assert!(broken.contains(&"ListAttempts agrees with what the receivers saw"), "{broken:?}");
 }

@@ -119,18 +119,12 @@ impl Table for Entity {
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };
-        Ok(Deletable {
-            value,
-            deleted: row.deleted_at_us.is_some(),
-        })
+        Ok(Deletable { value, deleted: row.deleted_at_us.is_some() })
     }
 }
 
 fn timeout(micros: i64) -> Result<Duration, Malformed> {
-    cell::expect(
-        "timeout_us",
-        micros.try_into().ok().map(Duration::from_micros),
-    )
+    cell::expect("timeout_us", micros.try_into().ok().map(Duration::from_micros))
 }
 
 fn state(state: &str, reason: Option<String>) -> Result<EndpointState, Malformed> {

@@ -79,9 +79,6 @@ impl Table for Entity {
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };
-        Ok(Deletable {
-            value,
-            deleted: row.deleted_at_us.is_some(),
-        })
+        Ok(Deletable { value, deleted: row.deleted_at_us.is_some() })
     }
 }

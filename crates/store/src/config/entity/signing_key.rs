@@ -36,10 +36,7 @@ pub(in crate::config) struct Place {
 }
 
 pub(in crate::config) fn encode(key: &Key, place: &Place) -> Result<ActiveModel, Malformed> {
-    let secret = key
-        .secret
-        .as_ref()
-        .map(|sealed| HiddenBytes(sealed.as_bytes().to_vec()));
+    let secret = key.secret.as_ref().map(|sealed| HiddenBytes(sealed.as_bytes().to_vec()));
     Ok(ActiveModel {
         id: Set(key.id.uuid()),
         tenant_id: Set(place.tenant),

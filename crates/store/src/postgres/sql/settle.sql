@@ -2,7 +2,8 @@
 -- $1 worker; $2..$10 one array per column of the settlements (state 0 means pending again);
 -- $11..$20 one per column of the attempts. Answers the deliveries that had moved on; normally none.
 -- Cost: per finished delivery one delete, one row in delivery_done and one in attempt; per retried
--- one a non-HOT update and an attempt. A turn whose lease is lost changes nothing.
+-- one a non-HOT update and an attempt. A turn whose lease is lost, or whose row has moved on, changes
+-- nothing here; settle_late.sql records what is left to record.
 with input as materialized (
   select * from unnest(
     $2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[], $6::integer[], $7::integer[], $8::smallint[],
@@ -36,7 +37,7 @@ with input as materialized (
     $17::integer[], $18::text[], $19::bigint[], $20::boolean[]
   ) as a (tenant_id, delivery_id, number, started_at_us, duration_us, outcome, status, detail,
           retry_delay_us, retry_after_honoured)
-  where a.delivery_id in (select id from valid)
+  where a.delivery_id in (select id from finished union all select id from retried)
   on conflict do nothing
 )
 select i.id from input i

@@ -1,0 +1,122 @@
+//! Every metric of this plane: name, labels, meaning. Handles are made once; the engine is too hot to
+//! look a name up per delivery.
+
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
+use turnbuckle_domain::{AttemptOutcome, DeliveryState};
+
+/// Tells the recorder what the metrics mean. Call it once, after the recorder is installed.
+pub(crate) fn describe() {
+    describe_gauge!("turnbuckle_config_revision", "Revision of the configuration in use");
+    describe_gauge!("turnbuckle_shards_held", "Shards that this worker leases");
+    describe_gauge!("turnbuckle_attempts_in_flight", "Attempts under way");
+    describe_gauge!("turnbuckle_deliveries_held", "Deliveries in memory, until they are settled");
+    describe_gauge!("turnbuckle_lanes", "Lanes in memory");
+    let counters = [
+        ("turnbuckle_events_accepted_total", "Events accepted and durable"),
+        ("turnbuckle_events_duplicate_total", "Events accepted before, published again"),
+        ("turnbuckle_events_anomaly_total", "Event ids published again with other content"),
+        (
+            "turnbuckle_handoff_overflow_total",
+            "Deliveries left to the store for want of room in memory",
+        ),
+        ("turnbuckle_attempts_total", "Attempts, by outcome"),
+        ("turnbuckle_deliveries_total", "Deliveries finished, by state"),
+        ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
+        ("turnbuckle_settle_total", "Results written"),
+        ("turnbuckle_settle_stale_total", "Results that came too late to change anything"),
+    ];
+    for (name, text) in counters {
+        describe_counter!(name, Unit::Count, text);
+    }
+    describe_histogram!(
+        "turnbuckle_attempt_duration_seconds",
+        Unit::Seconds,
+        "Time of an attempt, to the end of the answer's head"
+    );
+    describe_histogram!("turnbuckle_commit_group_events", "Events that shared a commit");
+}
+
+/// Metrics of the dispatcher.
+pub(crate) struct EngineMetrics {
+    pub(crate) attempts_in_flight: Gauge,
+    pub(crate) deliveries_held: Gauge,
+    pub(crate) lanes: Gauge,
+    pub(crate) handoff_overflow: Counter,
+    attempts: [Counter; 6],
+    finished: [Counter; 3],
+}
+
+impl EngineMetrics {
+    pub(crate) fn new() -> Self {
+        let attempts =
+            |outcome: &'static str| counter!("turnbuckle_attempts_total", "outcome" => outcome);
+        let finished = |state: DeliveryState| counter!("turnbuckle_deliveries_total", "state" => state.as_str());
+        Self {
+            attempts_in_flight: gauge!("turnbuckle_attempts_in_flight"),
+            deliveries_held: gauge!("turnbuckle_deliveries_held"),
+            lanes: gauge!("turnbuckle_lanes"),
+            handoff_overflow: counter!("turnbuckle_handoff_overflow_total"),
+            attempts: ["delivered", "refused", "timed_out", "unreachable", "blocked", "failed"]
+                .map(attempts),
+            finished: [DeliveryState::Delivered, DeliveryState::Dead, DeliveryState::Cancelled]
+                .map(finished),
+        }
+    }
+
+    pub(crate) fn attempt(&self, outcome: &AttemptOutcome) {
+        let index = match outcome {
+            AttemptOutcome::Delivered { .. } => 0,
+            AttemptOutcome::Refused { .. } => 1,
+            AttemptOutcome::TimedOut { .. } => 2,
+            AttemptOutcome::Unreachable { .. } => 3,
+            AttemptOutcome::Blocked => 4,
+            AttemptOutcome::Failed { .. } => 5,
+        };
+        self.attempts[index].increment(1);
+    }
+
+    pub(crate) fn finished(&self, state: DeliveryState) {
+        let index = match state {
+            DeliveryState::Pending => return,
+            DeliveryState::Delivered => 0,
+            DeliveryState::Dead => 1,
+            DeliveryState::Cancelled => 2,
+        };
+        self.finished[index].increment(1);
+    }
+}
+
+/// Metrics of attempts.
+pub(crate) struct AttemptMetrics {
+    pub(crate) duration: Histogram,
+    pub(crate) reused: Counter,
+}
+
+impl AttemptMetrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            duration: histogram!("turnbuckle_attempt_duration_seconds"),
+            reused: counter!("turnbuckle_connections_reused_total"),
+        }
+    }
+}
+
+/// Metrics of publishing.
+pub(crate) struct PublishMetrics {
+    pub(crate) accepted: Counter,
+    pub(crate) duplicate: Counter,
+    pub(crate) anomaly: Counter,
+}
+
+impl PublishMetrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            accepted: counter!("turnbuckle_events_accepted_total"),
+            duplicate: counter!("turnbuckle_events_duplicate_total"),
+            anomaly: counter!("turnbuckle_events_anomaly_total"),
+        }
+    }
+}
