@@ -1,1 +1,53 @@
-fn main() {}
+//! Black-box scenarios against the real binary: one file per subject, every name a sentence.
+
+/// Makes a test on each store out of each function.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() -> anyhow::Result<()> {
+                super::$name(turnbuckle_tests::StoreKind::Embedded).await
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() -> anyhow::Result<()> {
+                super::$name(turnbuckle_tests::StoreKind::Postgres).await
+            })+
+        }
+    };
+}
+
+/// The value, or the end of the test where there is no such store: that has been said loudly.
+macro_rules! or_skip {
+    ($made:expr) => {
+        match $made {
+            Some(made) => made,
+            None => return Ok(()),
+        }
+    };
+}
+
+mod auth;
+mod bytes;
+mod crash;
+mod dedup;
+mod disable;
+mod egress;
+mod happy;
+mod keys;
+mod operate;
+mod outage;
+mod retry;
+mod secrets;
+mod sharing;
+mod shutdown;
+mod slow;
+mod startup;
+
+/// Seconds of the wall clock, as a receiver on another machine would have it.
+#[expect(clippy::disallowed_methods, reason = "the receiver's clock is not the server's")]
+fn unix_now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(i64::MAX)
+}

@@ -68,8 +68,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    const REQUEST: &[u8] =
-        b"POST / HTTP/1.1\r\nwebhook-id: r-7\r\ncontent-length: 2\r\n\r\n{}";
+    const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nwebhook-id: r-7\r\ncontent-length: 2\r\n\r\n{}";
 
     async fn connected(log: &Arc<Log>) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -16,7 +16,7 @@
 //! - Outside `--dev` no call is anonymous, and no secret is stored without a keyring.
 
 pub mod cli;
-#[cfg(any())]
+
 pub mod demo;
 pub mod keys;
 pub mod secrets;

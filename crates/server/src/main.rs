@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory as _, Parser};
 use std::process::ExitCode;
-use turnbuckle_server::{cli, keys, serve};
+use turnbuckle_server::{cli, demo, keys, serve};
 
 /// Couples systems by webhooks, in both directions; no event is lost or takes effect twice.
 #[derive(Parser)]
@@ -16,6 +16,8 @@ struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Show the main job end to end, on a temporary store, with nothing to install.
+    Demo(demo::DemoArgs),
     /// Run a server.
     Serve(Box<serve::ServeArgs>),
     /// Bring a Postgres database to this program's schema.
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
+        Command::Demo(args) => return demo::run(args, serve::start_for_demo).await,
         Command::Serve(args) => serve::run(*args).await?,
         Command::Migrate(args) => keys::migrate(args).await?,
         Command::Keyring(verb) => keys::keyring(verb)?,

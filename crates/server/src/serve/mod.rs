@@ -2,11 +2,12 @@
 
 mod api;
 mod args;
-#[cfg(any())]
+
 mod embedded_demo;
 mod welcome;
 
 pub use args::{Role, ServeArgs};
+pub use embedded_demo::start_for_demo;
 
 use crate::secrets::Secrets;
 use anyhow::Context as _;

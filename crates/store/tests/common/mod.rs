@@ -28,7 +28,7 @@ macro_rules! on_both_backends {
 }
 pub(crate) use on_both_backends;
 
-pub(crate) fn at(seconds: i64) -> Timestamp {
+pub(crate) const fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 

@@ -5,10 +5,9 @@ use crate::common::{endpoint, id, labels, meta, ring, tenant};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    ConfigStore as _, Endpoint, EndpointId, EndpointState, Error, EventType, EventTypeId,
-    HttpTarget, Key, KeyAlgorithm, KeyId, KeyRing, Labels, Meta, PayloadFormat, ResourceId,
-    RetryPolicy, RetryPolicyId, RetryRule, Revision, SealedSecret, SignatureProfile, Subscription,
-    SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
+    ConfigStore as _, Endpoint, Error, EventType, EventTypeId, PayloadFormat, RetryPolicy,
+    RetryPolicyId, RetryRule, Revision, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
+    TypePattern,
 };
 use turnbuckle_store::config::ConfigDb;
 use turnbuckle_testkit::postgres::TestDatabase;

@@ -1,0 +1,21 @@
+//! The contract of `EventLog`, `DeliveryQueue` and `History`, held by both backends.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests: a failure is a failed test"
+)]
+
+mod append;
+mod claim;
+#[path = "../common/mod.rs"]
+mod common;
+mod fixture;
+mod history;
+mod late;
+mod leases;
+mod model;
+mod open;
+mod partitions;
+mod plans;
+mod settle;
+mod verbs;
