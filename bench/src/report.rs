@@ -151,15 +151,15 @@ pub(crate) fn table(reports: &[Report]) -> Table {
     table.set_header([
         "case",
         "store",
-        "accepted/s",
-        "delivered/s",
+        "accepted\n/s",
+        "delivered\n/s",
         "publish ms\np50/p99",
-        "e2e healthy ms\np50/p99/max",
-        "CPU ms/1000\nserver+store",
-        "CPU ms/1000\npublisher+receiver",
-        "RSS MB",
-        "WAL B/event",
-        "stmts/event",
+        "e2e ms, healthy\np50/p99/max",
+        "server+store\nCPU ms/1000",
+        "pub.+recv.\nCPU ms/1000",
+        "RSS\nMB",
+        "WAL B\n/event",
+        "stmts\n/event",
         "lost",
         "dup.",
         "refused",
@@ -194,7 +194,7 @@ fn row(report: &Report) -> [String; 14] {
         report.statements_per_event.map_or_else(|| "-".to_owned(), |calls| format!("{calls:.2}")),
         report.lost.to_string(),
         report.duplicates.to_string(),
-        (report.refused).to_string(),
+        report.refused.to_string(),
     ]
 }
 

@@ -51,7 +51,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed_under_load(
         assert!(audit.is_complete(), "{path}: {audit:?}");
         // In flight at the kill, or answered with the result not yet written: as much again, since
         // a slot is free as soon as the answer is there.
-        assert!(audit.repeated() <= 2 * SLOTS.unsigned_abs().into(), "{path}: {audit:?}");
+        assert!(audit.repeated() <= 2 * u64::from(SLOTS.unsigned_abs()), "{path}: {audit:?}");
         assert!(audit.repeats.values().all(|extra| *extra == 1), "{path}: {audit:?}");
     }
     assert_eq!(scene.count(DeliveryState::Dead).await?, 0);

@@ -153,6 +153,14 @@ impl Home {
         })
     }
 
+    /// Runs a statement in the database, to play another program.
+    ///
+    /// # Errors
+    /// When there is no database, or it refuses.
+    pub async fn execute(&self, statement: &'static str) -> anyhow::Result<()> {
+        self.database.as_ref().context("this store is no database")?.execute(statement).await
+    }
+
     /// Host and port of the database server.
     ///
     /// # Errors

@@ -22,7 +22,13 @@ impl Load {
     /// Starts this many publishers; together they publish at most `limit` events, whose ids begin
     /// with `prefix`.
     #[must_use]
-    pub fn start(scene: &Scene, ledger: &Arc<Ledger>, prefix: &str, workers: usize, limit: usize) -> Self {
+    pub fn start(
+        scene: &Scene,
+        ledger: &Arc<Ledger>,
+        prefix: &str,
+        workers: usize,
+        limit: usize,
+    ) -> Self {
         let (counter, level) = watch::channel(0);
         let shared = Arc::new((counter, AtomicUsize::new(0)));
         let stop = Arc::new(AtomicBool::new(false));

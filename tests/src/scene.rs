@@ -11,8 +11,9 @@ use turnbuckle_proto::v1::{
     Attempt, CreateEndpointRequest, CreateEventTypeRequest, CreateRetryPolicyRequest,
     CreateSubscriptionRequest, CreateTenantRequest, DelayList, Delivery, DeliveryState,
     DisableEndpointRequest, EnableEndpointRequest, Endpoint, Event, GetKeyRingRequest, HttpTarget,
-    Jitter, KeyRing, ListAttemptsRequest, ListDeliveriesRequest, PayloadFormat, PublishEventRequest,
-    PublishEventResponse, RetryPolicy, Subscription, endpoint::Target, retry_policy::Backoff,
+    Jitter, KeyRing, ListAttemptsRequest, ListDeliveriesRequest, PayloadFormat,
+    PublishEventRequest, PublishEventResponse, RetryPolicy, Subscription, endpoint::Target,
+    retry_policy::Backoff,
 };
 
 /// The one event type of a scene.
@@ -73,7 +74,12 @@ impl Scene {
     ///
     /// # Errors
     /// When the server refuses.
-    pub async fn delays(&self, id: &str, delays: &[Duration], tries: i32) -> anyhow::Result<String> {
+    pub async fn delays(
+        &self,
+        id: &str,
+        delays: &[Duration],
+        tries: i32,
+    ) -> anyhow::Result<String> {
         let delays = DelayList { delays: delays.iter().copied().map(proto).collect() };
         let policy = RetryPolicy {
             backoff: Some(Backoff::Delays(delays)),

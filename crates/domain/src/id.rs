@@ -1,6 +1,6 @@
 //! Typed ids: a UUIDv7 inside, a prefix outside.
 
-use crate::{Clock, Random};
+use crate::{Clock, Random, Timestamp};
 use data_encoding::{Encoding, Specification};
 use std::{
     fmt,
@@ -95,6 +95,13 @@ typed_id!(/// Names an accepted event. Not the sender's `event_id`.
 typed_id!(/// Names a delivery; also sent to the receiver, constant over its attempts.
     DeliveryId, "dlv");
 impl DeliveryId {
+    /// When its event was accepted, to the millisecond.
+    #[must_use]
+    pub fn time(self) -> Timestamp {
+        let millis = self.0.as_u128() >> 80;
+        Timestamp::from_micros(i64::try_from(millis).unwrap_or(i64::MAX / 1000) * 1000)
+    }
+
     /// First and last possible id of an event's deliveries.
     #[must_use]
     pub const fn range_of(event: EventUid) -> (Self, Self) {
@@ -146,7 +153,7 @@ impl IdGenerator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SeededRandom, Timestamp};
+    use crate::SeededRandom;
     use std::sync::atomic::{AtomicI64, Ordering};
 
     struct Ticking(AtomicI64);

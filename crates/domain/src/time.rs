@@ -12,6 +12,8 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
+    /// Later than everything.
+    pub const MAX: Self = Self(i64::MAX);
 
     /// From microseconds since the epoch.
     #[must_use]

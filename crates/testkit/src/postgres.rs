@@ -77,6 +77,16 @@ impl TestDatabase {
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// Runs a statement behind the back of the program under test, to play another program.
+    ///
+    /// # Errors
+    /// When the server does not answer or refuses it.
+    pub async fn execute(&self, statement: &'static str) -> anyhow::Result<()> {
+        let mut connection = connect(&self.url).await?;
+        execute(&mut connection, statement.to_owned()).await?;
+        Ok(connection.close().await?)
+    }
 }
 
 impl Drop for TestDatabase {

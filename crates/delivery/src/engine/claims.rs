@@ -7,14 +7,13 @@ use super::{
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
-use turnbuckle_domain::{Clock, DeliveryQueue, EndpointId, LaneClaim, Shard};
+use turnbuckle_domain::{DeliveryQueue, EndpointId, LaneClaim, Shard, Timestamp};
 
 /// Starts reads whose answers come back as inputs. At most one of each kind is under way.
 pub(super) struct Reads {
     pub(super) queue: Arc<dyn DeliveryQueue>,
     pub(super) inputs: mpsc::WeakSender<Input>,
     pub(super) tasks: TaskTracker,
-    pub(super) clock: Arc<dyn Clock>,
     pub(super) claiming: bool,
     pub(super) hinting: bool,
     pub(super) discovering: Option<Instant>,
@@ -22,12 +21,11 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    pub(super) fn claim(&mut self, lanes: Vec<LaneClaim>) {
+    pub(super) fn claim(&mut self, lanes: Vec<LaneClaim>, due_by: Timestamp) {
         self.claiming = true;
         let (queue, inputs) = (Arc::clone(&self.queue), self.inputs.clone());
-        let now = self.clock.now();
         self.tasks.spawn(async move {
-            let rows = match queue.claim(&lanes, now).await {
+            let rows = match queue.claim(&lanes, due_by).await {
                 Ok(rows) => Some(rows),
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "claim failed");

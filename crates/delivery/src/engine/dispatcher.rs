@@ -22,7 +22,9 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use turnbuckle_domain::{Clock, DeliveryQueue, EndpointId, Random, Shard, ShardLease, Timestamp};
+use turnbuckle_domain::{
+    Clock, DeliveryQueue, EndpointId, LaneClaim, Random, Shard, ShardLease, Timestamp,
+};
 
 /// What a dispatcher is made of.
 pub(crate) struct DispatcherParts {
@@ -80,7 +82,6 @@ impl Dispatcher {
             queue: parts.queue,
             inputs: inputs.downgrade(),
             tasks: parts.tasks.clone(),
-            clock: Arc::clone(&parts.clock),
             claiming: false,
             hinting: false,
             discovering: None,
@@ -229,9 +230,9 @@ impl Dispatcher {
             return;
         }
         if !self.reads.claiming {
-            let claims = self.wanted_claims();
+            let (claims, due_by) = self.wanted_claims();
             if !claims.is_empty() {
-                self.reads.claim(claims);
+                self.reads.claim(claims, due_by);
             }
         }
         if self.reads.discovering.is_none() && Instant::now() >= self.reads.next_discovery {
@@ -241,8 +242,11 @@ impl Dispatcher {
         }
     }
 
-    fn wanted_claims(&mut self) -> Vec<turnbuckle_domain::LaneClaim> {
+    /// Lanes that want a claim, and up to which time. Lanes of endpoints that are gone are claimed
+    /// apart from the others, whatever their deliveries wait for.
+    fn wanted_claims(&mut self) -> (Vec<LaneClaim>, Timestamp) {
         let mut claims = Vec::new();
+        let mut closing = None;
         let mut rows = CLAIM_ROWS.min(self.room());
         for _ in 0..self.hungry.len() {
             if rows == 0 || claims.len() == CLAIM_LANES {
@@ -252,6 +256,11 @@ impl Dispatcher {
                 break;
             };
             let usable = self.is_usable(Shard::of(endpoint));
+            let is_closing = self.lanes.get(&endpoint).is_some_and(Lane::is_closing);
+            if *closing.get_or_insert(is_closing) != is_closing {
+                self.hungry.push_back(endpoint);
+                continue;
+            }
             let Some(lane) = self.lanes.get_mut(&endpoint) else {
                 continue;
             };
@@ -266,7 +275,8 @@ impl Dispatcher {
             lane.claim_started();
             claims.push(claim);
         }
-        claims
+        let due_by = if closing == Some(true) { Timestamp::MAX } else { self.clock.now() };
+        (claims, due_by)
     }
 
     /// Notes that a lane may want a claim.

@@ -31,6 +31,8 @@ pub(crate) struct Lane {
     overflowed: bool,
     /// Where the last claim ended.
     cursor: (Timestamp, DeliveryId),
+    /// Its endpoint is disabled or deleted: what waits for a later time is to be ended now.
+    closing: bool,
     /// When our own retries are due.
     retries: BinaryHeap<Reverse<Timestamp>>,
     /// In the dispatcher's ready list.
@@ -54,6 +56,7 @@ impl Lane {
             settled_in_claim: HashSet::new(),
             overflowed: false,
             cursor: START,
+            closing: false,
             retries: BinaryHeap::new(),
             ready: false,
             hungry: false,
@@ -149,6 +152,11 @@ impl Lane {
         self.claim_failed();
         if got < usize::from(asked) {
             self.backlog = self.overflowed;
+            if self.closing {
+                // The cursor stands in the future; what is published from now on comes before it.
+                self.closing = false;
+                self.cursor = START;
+            }
         }
     }
 
@@ -194,6 +202,26 @@ impl Lane {
         if unknown || shared {
             self.backlog = true;
         }
+    }
+
+    /// Discovery saw that something waits for an endpoint that is disabled or deleted.
+    pub(crate) fn close(&mut self) {
+        if !self.closing {
+            self.closing = true;
+            self.cursor = START;
+        }
+        self.backlog = true;
+    }
+
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Gives a delivery back whose time has not come after all.
+    pub(crate) fn forget(&mut self, id: DeliveryId) {
+        self.held.remove(&id);
+        self.closing = false;
+        self.cursor = START;
     }
 
     /// Remembers when a retry of ours is due.

@@ -2,10 +2,8 @@
 
 use super::payloads::Planned;
 use bytes::Bytes;
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time::Instant;
 use turnbuckle_proto::v1::PublishEventResponse;
 
 /// Id of the endpoint that always works.

@@ -9,8 +9,9 @@ use serde::Serialize;
 use std::{
     io::{self, IsTerminal as _, Write},
     path::Path,
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// One thing to show.
 #[derive(Debug, Serialize)]

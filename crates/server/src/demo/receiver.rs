@@ -11,13 +11,16 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
 };
+use tokio::time::Instant;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 use turnbuckle_domain::Clock as _;
 use turnbuckle_runtime::SystemClock;
 use turnbuckle_signing::{KeyError, Profile, VerifyOptions, VerifyingKey, verify};
@@ -74,7 +77,8 @@ impl Receiver {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared { endpoint, script, keys: Mutex::default(), reports });
         let stop = CancellationToken::new();
-        tokio::spawn(accept(listener, shared.clone(), stop.clone()));
+        let tasks = TaskTracker::new();
+        tasks.spawn(accept(listener, shared.clone(), stop.clone(), tasks.clone()));
         Ok(Self { address, shared, _stop: stop.drop_guard() })
     }
 
@@ -90,14 +94,19 @@ impl Receiver {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => return,
         };
         if let Ok((stream, _)) = accepted {
-            tokio::spawn(serve(stream, shared.clone(), stop.clone()));
+            tasks.spawn(serve(stream, shared.clone(), stop.clone()));
         }
     }
 }

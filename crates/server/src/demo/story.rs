@@ -7,7 +7,8 @@ use super::{
     setup::{NEW_KEY, PARENT, Stage},
 };
 use anyhow::{Context as _, bail};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use turnbuckle_client::{Client, proto::Event};
 use turnbuckle_proto::v1;
 
@@ -32,7 +33,7 @@ pub(super) async fn play(stage: &mut Stage, printer: &mut Printer) -> anyhow::Re
     publish_all(second, stage, printer, &mut ledger).await?;
     let expected = ledger.expected().count();
     wait(stage, printer, &mut ledger, |ledger| taken(ledger) >= expected).await;
-    let end = tokio::time::Instant::now() + AFTERMATH;
+    let end = Instant::now() + AFTERMATH;
     while let Ok(Some(seen)) = tokio::time::timeout_at(end, stage.reports.recv()).await {
         note(seen, printer, &mut ledger);
     }

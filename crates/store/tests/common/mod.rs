@@ -85,4 +85,3 @@ pub(crate) fn key() -> Key {
 pub(crate) fn ring() -> KeyRing {
     KeyRing::with_first(key(), at(1))
 }
-

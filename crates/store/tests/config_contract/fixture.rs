@@ -1,7 +1,7 @@
 //! A migrated store on either backend, and resources to put into it.
 
-use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::SqliteJournalMode};
 use crate::common::{endpoint, id, labels, meta, ring, tenant};
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::SqliteJournalMode};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{

@@ -168,7 +168,9 @@ async fn one_of_fifty_concurrent_appends_is_accepted(fixture: &Fixture) {
         .map(|_| {
             let log = Arc::clone(&fixture.store.log);
             let one = fixture.to(fixture.event(tenant, "e-1"), &[fixture.endpoint()]);
-            tokio::spawn(async move { (one.event.uid, log.append(&[one]).await.unwrap().remove(0)) })
+            tokio::spawn(
+                async move { (one.event.uid, log.append(&[one]).await.unwrap().remove(0)) },
+            )
         })
         .collect();
     let mut accepted = Vec::new();
@@ -223,8 +225,7 @@ async fn payloads_come_back_byte_for_byte(fixture: &Fixture) {
         vec![Vec::new(), vec![0], b"a\0b\xff\xfe\\x00".to_vec(), vec![0xff; 4], every_byte];
     for (number, data) in payloads.into_iter().enumerate() {
         fixture.clock.advance(Duration::from_micros(1));
-        let event =
-            Event { data: data.into(), ..fixture.event(tenant, &format!("e-{number}")) };
+        let event = Event { data: data.into(), ..fixture.event(tenant, &format!("e-{number}")) };
         let one = fixture.to(event, &[endpoint]);
         append(fixture, std::slice::from_ref(&one)).await;
         let stored = fixture.store.history.event(tenant, one.event.uid).await.unwrap().unwrap();

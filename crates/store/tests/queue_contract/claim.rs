@@ -129,7 +129,10 @@ async fn claiming_changes_nothing(fixture: &Fixture) {
         let claimed = fixture.claim(endpoint, 10).await;
         assert_eq!(claimed.iter().map(|c| c.delivery.id).collect::<Vec<_>>(), made);
         let live = &claimed[0].delivery;
-        assert_eq!((live.tenant, live.endpoint, live.shard), (tenant, endpoint, Shard::of(endpoint)));
+        assert_eq!(
+            (live.tenant, live.endpoint, live.shard),
+            (tenant, endpoint, Shard::of(endpoint))
+        );
         assert_eq!((live.attempts, live.round_start, live.round_at), (0, 0, live.due_at));
     }
 }
@@ -166,7 +169,8 @@ async fn pending_looks_at_the_given_shards_only(fixture: &Fixture) {
     for endpoint in endpoints {
         fixture.fill(tenant, endpoint, 1).await;
     }
-    for (shards, count) in [(vec![], 0), (vec![0], 2), (vec![1, 63], 2), (vec![2], 0), (vec![63], 1)]
+    for (shards, count) in
+        [(vec![], 0), (vec![0], 2), (vec![1, 63], 2), (vec![2], 0), (vec![63], 1)]
     {
         let shards: Vec<Shard> = shards.into_iter().map(Shard::from_number).collect();
         let lanes = queue.pending(&shards).await.unwrap();

@@ -1,6 +1,6 @@
 //! A store on either backend, events for it, and a second way into its tables.
 
-use crate::common::{at, id, meta};
+use crate::common::at;
 use sea_orm::{
     ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection, Statement,
     sqlx::sqlite::SqliteJournalMode,
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use turnbuckle_domain::{
     Append, Attempt, Claimed, Clock, DeliveryId, DeliveryState, DeliveryView, EndpointId, Event,
     EventUid, FinishReason, IdGenerator, LaneClaim, NewDelivery, Next, PayloadFormat, SeededRandom,
-    Settled, Settlement, Shard, ShardLease, Tenant, TenantId, Timestamp, TypeName, WorkerId,
+    Settled, Settlement, Shard, ShardLease, TenantId, Timestamp, TypeName, WorkerId,
 };
 use turnbuckle_store::Store;
 use turnbuckle_testkit::{clock::ManualClock, postgres::TestDatabase};
@@ -211,19 +211,13 @@ impl Leader {
     }
 }
 
-pub(crate) fn lane(
-    endpoint: EndpointId,
-    after: (Timestamp, DeliveryId),
-    limit: u16,
-) -> LaneClaim {
+pub(crate) fn lane(endpoint: EndpointId, after: (Timestamp, DeliveryId), limit: u16) -> LaneClaim {
     LaneClaim { endpoint, shard: Shard::of(endpoint), after, limit }
 }
 
 pub(crate) const DELIVERED: Next = Next::Finish { state: DeliveryState::Delivered, reason: None };
-pub(crate) const DEAD: Next = Next::Finish {
-    state: DeliveryState::Dead,
-    reason: Some(FinishReason::AttemptsExhausted),
-};
+pub(crate) const DEAD: Next =
+    Next::Finish { state: DeliveryState::Dead, reason: Some(FinishReason::AttemptsExhausted) };
 
 pub(crate) fn attempt(number: u32, next: Next) -> Attempt {
     let delivered = next == DELIVERED;
@@ -236,17 +230,6 @@ pub(crate) fn attempt(number: u32, next: Next) -> Attempt {
         detail: Cow::Borrowed(""),
         retry_delay: matches!(next, Next::Retry { .. }).then_some(Duration::from_secs(5)),
         retry_after_honoured: false,
-    }
-}
-
-/// A tenant as configuration knows it.
-pub(crate) fn named_tenant(tenant: TenantId) -> Tenant {
-    Tenant {
-        id: tenant,
-        slug: id("acme"),
-        display_name: String::new(),
-        labels: crate::common::labels(),
-        meta: meta(),
     }
 }
 

@@ -23,7 +23,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("server", &SERVER),
     ("testkit", &["domain", "signing", "pg-harness"]),
     ("xtask", &["pg-harness"]),
-    ("bench", &["client", "proto", "testkit"]),
+    ("bench", &["client", "pg-harness", "proto", "testkit"]),
     ("tests", &["domain", "signing", "proto", "client", "testkit"]),
 ];
 

@@ -142,7 +142,7 @@ impl Dispatcher {
         }
     }
 
-    fn retry_at(&mut self, endpoint: EndpointId, due_at: Timestamp) {
+    pub(super) fn retry_at(&mut self, endpoint: EndpointId, due_at: Timestamp) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
@@ -254,7 +254,13 @@ impl Dispatcher {
             if !self.is_usable(Shard::of(endpoint)) {
                 continue;
             }
+            let is_gone = self.is_gone(endpoint, first.time());
             let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
+            if is_gone {
+                lane.close();
+                self.make_hungry(endpoint);
+                continue;
+            }
             if due_at > now {
                 if lane.next_retry().is_none() {
                     self.retry_at(endpoint, due_at);

@@ -64,6 +64,7 @@ impl Dispatcher {
         }
         let Some(job) = lane.pop() else { return };
         match self.judge(endpoint, &job, now) {
+            Verdict::Send(_) if job.delivery.due_at > now => self.not_yet(&job),
             Verdict::Send(entry) => {
                 let Some(lane) = self.lanes.get_mut(&endpoint) else {
                     return;
@@ -94,14 +95,32 @@ impl Dispatcher {
         }
     }
 
+    /// The endpoint was gone when the delivery was taken, and is back: its time has not come.
+    fn not_yet(&mut self, job: &Job) {
+        let endpoint = job.delivery.endpoint;
+        self.held -= 1;
+        self.held_bytes -= job.event.data.len();
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.forget(job.delivery.id);
+        }
+        self.retry_at(endpoint, job.delivery.due_at);
+        self.mark_ready(endpoint);
+    }
+
+    /// Whether the endpoint is disabled or deleted. A delivery is committed after its endpoint: when
+    /// the configuration was read after that and does not have the endpoint, it was deleted.
+    pub(super) fn is_gone(&self, endpoint: EndpointId, committed_after: Timestamp) -> bool {
+        match self.config.load().endpoint(endpoint) {
+            Some(entry) => !entry.endpoint.is_active(),
+            None => self.config.checked_at() > committed_after + SUSPENDED_RECHECK,
+        }
+    }
+
     /// The endpoint's present state decides, at the moment of sending (I5).
     fn judge(&self, endpoint: EndpointId, job: &Job, now: Timestamp) -> Verdict {
         let index = self.config.load();
         let Some(entry) = index.endpoint(endpoint) else {
-            // A delivery is committed after its endpoint. So when the configuration was read after
-            // the delivery was due and does not have the endpoint, the endpoint was deleted.
-            let known_since = self.config.checked_at();
-            if known_since > job.delivery.due_at.max(job.event.accepted_at) + SUSPENDED_RECHECK {
+            if self.is_gone(endpoint, job.event.accepted_at) {
                 return Verdict::Cancel(FinishReason::EndpointDeleted);
             }
             self.config.refresh();

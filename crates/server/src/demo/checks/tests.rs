@@ -1,6 +1,6 @@
 use super::*;
 use crate::demo::{ledger::Published, payloads, receiver::Script};
-use std::time::Instant;
+use tokio::time::Instant;
 use turnbuckle_proto::v1::{AttemptOutcome, Delivery, PublishEventResponse};
 
 fn envelope(event: &Published) -> bytes::Bytes {
