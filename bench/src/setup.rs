@@ -14,7 +14,11 @@ pub(crate) async fn register(
     endpoint_in_flight: u16,
 ) -> anyhow::Result<String> {
     let client = Client::connect(ClientOptions::new(url)).await?;
-    let request = v1::CreateTenantRequest { tenant_id: tenant.to_owned(), tenant: None };
+    let request = v1::CreateTenantRequest {
+        tenant_id: tenant.to_owned(),
+        tenant: None,
+        ..Default::default()
+    };
     let created = client.tenants().create_tenant(request).await.context("create a tenant")?;
     let parent = created.into_inner().name;
     let types = targets.event_types();
@@ -23,6 +27,7 @@ pub(crate) async fn register(
             parent: parent.clone(),
             event_type_id: event_type.clone(),
             event_type: None,
+            ..Default::default()
         };
         let created = client.event_types().create_event_type(request).await;
         created.context("create an event type")?;
@@ -53,6 +58,7 @@ async fn create_endpoint(
         endpoint_id: format!("e{index}"),
         endpoint: Some(endpoint),
         secret: String::new(),
+        ..Default::default()
     };
     let created = client.endpoints().create_endpoint(request).await;
     Ok(created.context("create an endpoint")?.into_inner().name)
@@ -71,6 +77,7 @@ async fn subscribe(
         parent: parent.to_owned(),
         subscription_id: format!("s{index}"),
         subscription: Some(subscription),
+        ..Default::default()
     };
     client.subscriptions().create_subscription(request).await.context("subscribe")?;
     Ok(())

@@ -5,6 +5,7 @@
 
 mod m20261130_000001_config;
 mod m20261130_000002_events;
+mod m20261130_000003_audit;
 mod run;
 mod status;
 
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m20261130_000001_config::Migration),
             Box::new(m20261130_000002_events::Migration),
+            Box::new(m20261130_000003_audit::Migration),
         ]
     }
 }

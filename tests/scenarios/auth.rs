@@ -4,7 +4,9 @@ use anyhow::Context as _;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use std::os::unix::fs::PermissionsExt as _;
-use tonic::{Code, Request, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel};
+use tonic::{
+    Code, Request, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel,
+};
 use tonic_prost::ProstCodec;
 use turnbuckle_proto::v1::{
     CancelDeliveryRequest, DeleteTenantRequest, GetDeliveryRequest, GetEndpointRequest,
@@ -66,19 +68,26 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
     let server = or_skip!(Server::start(StoreKind::Embedded, &[]).await?);
     let channel = channel(&server).await?;
     let token = |role: &str| server.home().token(role, None);
-    let (admin, operator, publisher, viewer, node) =
-        (token("admin")?, token("operator")?, token("publisher")?, token("viewer")?, token("node")?);
+    let (admin, operator, publisher, viewer, node) = (
+        token("admin")?,
+        token("operator")?,
+        token("publisher")?,
+        token("viewer")?,
+        token("node")?,
+    );
     for path in methods()? {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let reads = name.starts_with("Get") || name.starts_with("List");
-        let of_tenants = path.contains(".Tenants/") && !reads;
+        let audits = path.contains(".Audit/");
+        let looks = name.starts_with("Get") || name.starts_with("List");
+        let reads = looks && !audits;
+        let of_tenants = path.contains(".Tenants/") && !looks;
         let of_keys = path.contains(".Keys/") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");
         let allowed = [
             (&admin, true),
             (&operator, !of_tenants),
-            (&publisher, reads || publishes || !(of_tenants || of_keys || operates)),
+            (&publisher, reads || publishes || !(of_tenants || of_keys || operates || audits)),
             (&viewer, reads),
             (&node, false),
         ];
@@ -112,15 +121,33 @@ async fn a_token_of_another_tenant_sees_and_changes_nothing() -> anyhow::Result<
     refuse!(tenants.get_tenant(GetTenantRequest { name: parent() }));
     refuse!(tenants.delete_tenant(DeleteTenantRequest { name: parent(), etag: String::new() }));
     refuse!(endpoints.get_endpoint(GetEndpointRequest { name: endpoint.name.clone() }));
-    refuse!(endpoints.list_endpoints(ListEndpointsRequest { parent: parent(), ..Default::default() }));
-    refuse!(event_types.list_event_types(ListEventTypesRequest { parent: parent(), ..Default::default() }));
-    refuse!(subscriptions.list_subscriptions(ListSubscriptionsRequest { parent: parent(), ..Default::default() }));
-    refuse!(retry_policies.list_retry_policies(ListRetryPoliciesRequest { parent: parent(), ..Default::default() }));
+    refuse!(
+        endpoints.list_endpoints(ListEndpointsRequest { parent: parent(), ..Default::default() })
+    );
+    refuse!(
+        event_types
+            .list_event_types(ListEventTypesRequest { parent: parent(), ..Default::default() })
+    );
+    refuse!(
+        subscriptions.list_subscriptions(ListSubscriptionsRequest {
+            parent: parent(),
+            ..Default::default()
+        })
+    );
+    refuse!(
+        retry_policies.list_retry_policies(ListRetryPoliciesRequest {
+            parent: parent(),
+            ..Default::default()
+        })
+    );
     refuse!(keys.get_key_ring(GetKeyRingRequest { name: ring }));
     refuse!(events.get_event(GetEventRequest { name: event }));
     refuse!(events.list_events(ListEventsRequest { parent: parent(), ..Default::default() }));
     refuse!(deliveries.get_delivery(GetDeliveryRequest { name: delivery.clone() }));
-    refuse!(deliveries.list_deliveries(ListDeliveriesRequest { parent: parent(), ..Default::default() }));
+    refuse!(
+        deliveries
+            .list_deliveries(ListDeliveriesRequest { parent: parent(), ..Default::default() })
+    );
     refuse!(deliveries.retry_delivery(RetryDeliveryRequest { name: delivery.clone() }));
     refuse!(deliveries.cancel_delivery(CancelDeliveryRequest { name: delivery }));
     for (method, code) in codes {

@@ -12,6 +12,10 @@ on_both_stores!(nothing_acknowledged_is_lost_when_the_process_is_killed_under_lo
 
 /// Deliveries of one endpoint in flight at once.
 const SLOTS: i32 = 8;
+/// Most deliveries of one endpoint that a kill can leave in doubt: in flight, or answered with the
+/// result not yet written. A slot is free as soon as the answer is there, so a slow commit lets
+/// several turns of the slots pile up.
+const IN_DOUBT: u64 = 64;
 /// How long the receiver takes, so that attempts are in flight at any time.
 const WORK: Duration = Duration::from_millis(10);
 const ENDPOINTS: [&str; 3] = ["/a", "/b", "/c"];
@@ -49,9 +53,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed_under_load(
     for path in ENDPOINTS {
         let audit = ledger.audit(received.iter().filter(|request| request.path == path));
         assert!(audit.is_complete(), "{path}: {audit:?}");
-        // In flight at the kill, or answered with the result not yet written: as much again, since
-        // a slot is free as soon as the answer is there.
-        assert!(audit.repeated() <= 2 * u64::from(SLOTS.unsigned_abs()), "{path}: {audit:?}");
+        assert!(audit.repeated() <= IN_DOUBT, "{path}: {audit:?}");
         assert!(audit.repeats.values().all(|extra| *extra == 1), "{path}: {audit:?}");
     }
     assert_eq!(scene.count(DeliveryState::Dead).await?, 0);

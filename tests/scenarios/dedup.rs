@@ -4,7 +4,8 @@ use tokio::task::JoinSet;
 use tonic::Code;
 use turnbuckle_client::ApiError;
 use turnbuckle_proto::v1::{
-    BatchPublishEventsRequest, DeliveryState, Event, ListEventsRequest, publish_result::Result as Kind,
+    BatchPublishEventsRequest, DeliveryState, Event, ListEventsRequest,
+    publish_result::Result as Kind,
 };
 use turnbuckle_testkit::receiver::{Receiver, Script};
 use turnbuckle_tests::{Scene, Server, StoreKind, http_endpoint, scene::EVENT_TYPE};
@@ -16,7 +17,9 @@ on_both_stores!(
     the_same_id_of_another_source_is_another_event,
 );
 
-async fn fifty_publishes_of_one_event_at_once_make_one_event(kind: StoreKind) -> anyhow::Result<()> {
+async fn fifty_publishes_of_one_event_at_once_make_one_event(
+    kind: StoreKind,
+) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &[]).await?);
     let receiver = Receiver::start(Script::default()).await?;
     let scene = Scene::set(&server).await?;

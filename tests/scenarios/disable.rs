@@ -109,6 +109,7 @@ async fn deliveries_that_wait_go_to_the_new_url(kind: StoreKind) -> anyhow::Resu
     let request = UpdateEndpointRequest {
         endpoint: Some(Endpoint { name: endpoint.name.clone(), ..moved }),
         update_mask: Some(prost_types::FieldMask { paths: vec!["http.url".into()] }),
+        ..Default::default()
     };
     scene.client.endpoints().update_endpoint(request).await?;
     let at_return = old.count();

@@ -7,7 +7,9 @@ use turnbuckle_proto::v1::{
 };
 use turnbuckle_signing::{Profile, VerifyOptions, VerifyingKey, verify};
 use turnbuckle_testkit::receiver::{Received, Receiver, Script};
-use turnbuckle_tests::{PATIENCE, Scene, Server, StoreKind, http, http_endpoint, scene::EVENT_TYPE};
+use turnbuckle_tests::{
+    PATIENCE, Scene, Server, StoreKind, http, http_endpoint, scene::EVENT_TYPE,
+};
 
 use crate::unix_now;
 
@@ -150,7 +152,10 @@ async fn an_event_nobody_wants_is_kept_all_the_same(kind: StoreKind) -> anyhow::
     assert_eq!(published.deliveries, 0);
     let request = GetEventRequest { name: published.name.clone() };
     let event = scene.client.events().get_event(request).await?.into_inner();
-    assert_eq!((event.event_id.as_str(), &*event.data), ("lonely", br#"{"kept": true}"#.as_slice()));
+    assert_eq!(
+        (event.event_id.as_str(), &*event.data),
+        ("lonely", br#"{"kept": true}"#.as_slice())
+    );
     assert!(scene.deliveries_of(&published.name).await?.is_empty());
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 use turnbuckle_proto::v1::{
-    ActivateKeyRequest, DeliveryState, Endpoint, KeyAlgorithm, RevokeKeyRequest, RollbackKeyRequest,
-    RotateKeyRequest, StageKeyRequest,
+    ActivateKeyRequest, DeliveryState, Endpoint, KeyAlgorithm, RevokeKeyRequest,
+    RollbackKeyRequest, RotateKeyRequest, StageKeyRequest,
 };
 use turnbuckle_signing::{Profile, VerifyOptions, VerifyingKey, verify};
 use turnbuckle_testkit::{

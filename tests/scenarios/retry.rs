@@ -30,8 +30,11 @@ async fn retries_follow_the_schedule_inside_its_jitter(kind: StoreKind) -> anyho
     let script = Script::sequence(failures.into_iter().chain([Answer::status(200)]));
     let receiver = Receiver::start(script).await?;
     let scene = Scene::set(&server).await?;
-    let backoff =
-        ExponentialBackoff { first_delay: Some(proto(ms(60))), factor: 2.0, max_delay: Some(proto(ms(240))) };
+    let backoff = ExponentialBackoff {
+        first_delay: Some(proto(ms(60))),
+        factor: 2.0,
+        max_delay: Some(proto(ms(240))),
+    };
     let policy = RetryPolicy {
         backoff: Some(Backoff::Exponential(backoff)),
         jitter: Jitter::Equal.into(),
@@ -39,8 +42,7 @@ async fn retries_follow_the_schedule_inside_its_jitter(kind: StoreKind) -> anyho
         ..RetryPolicy::default()
     };
     let policy = scene.policy("equal", policy).await?;
-    let endpoint =
-        Endpoint { retry_policy: policy, ..http_endpoint(&receiver.url("/")) };
+    let endpoint = Endpoint { retry_policy: policy, ..http_endpoint(&receiver.url("/")) };
     scene.raw("flaky", endpoint).await?;
     let event = scene.publish("e", "{}").await?.name;
     let delivery = scene.ended(&event, DeliveryState::Delivered).await?;
@@ -58,12 +60,19 @@ async fn retries_follow_the_schedule_inside_its_jitter(kind: StoreKind) -> anyho
             Duration::new(delay.seconds.unsigned_abs(), delay.nanos.unsigned_abs())
         });
         assert!(chosen >= scheduled / 2 && chosen <= scheduled, "{chosen:?} of {scheduled:?}");
-        assert!(gap + rounding >= chosen, "attempt {} came {gap:?} after, not {chosen:?}", index + 2);
+        assert!(
+            gap + rounding >= chosen,
+            "attempt {} came {gap:?} after, not {chosen:?}",
+            index + 2
+        );
     }
     let expected = [500, 503, 429, 408, 200];
     for (index, attempt) in attempts.iter().enumerate() {
         assert_eq!(attempt.http_status, expected[index]);
-        assert_eq!(received[index].header("turnbuckle-attempt"), Some(&*attempt.number.to_string()));
+        assert_eq!(
+            received[index].header("turnbuckle-attempt"),
+            Some(&*attempt.number.to_string())
+        );
         assert_eq!(received[index].header("webhook-id"), Some("e"));
         assert_eq!(received[index].body, "{}");
     }

@@ -11,8 +11,7 @@ on_both_stores!(no_secret_appears_in_the_log_or_the_metrics);
 
 async fn no_secret_appears_in_the_log_or_the_metrics(kind: StoreKind) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &["--log", "debug"]).await?);
-    let script =
-        Script::sequence([Answer::status(500), Answer::reset(), Answer::status(200)]);
+    let script = Script::sequence([Answer::status(500), Answer::reset(), Answer::status(200)]);
     let receiver = Receiver::start(script).await?;
     let scene = Scene::set(&server).await?;
     let retry_policy = scene.delays("quick", &[Duration::from_millis(10)], 9).await?;

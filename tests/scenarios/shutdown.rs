@@ -40,7 +40,9 @@ async fn a_stop_under_load_loses_and_repeats_nothing(kind: StoreKind) -> anyhow:
     Ok(())
 }
 
-async fn an_attempt_in_flight_is_finished_and_not_made_again(kind: StoreKind) -> anyhow::Result<()> {
+async fn an_attempt_in_flight_is_finished_and_not_made_again(
+    kind: StoreKind,
+) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &["--lease", "2s"]).await?);
     let slow = Answer::status(200).after(Duration::from_millis(700));
     let receiver = Receiver::start(Script::always(slow)).await?;

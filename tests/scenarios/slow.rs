@@ -1,14 +1,14 @@
 //! Receivers that hang, drip and flood.
 
 use std::time::Duration;
-use turnbuckle_proto::v1::{
-    AttemptOutcome, DeliveryState, Endpoint, HttpTarget, endpoint::Target,
-};
+use turnbuckle_proto::v1::{AttemptOutcome, DeliveryState, Endpoint, HttpTarget, endpoint::Target};
 use turnbuckle_testkit::{
     raw::{Piece, RawReceiver},
     receiver::{Answer, Receiver, Script},
 };
-use turnbuckle_tests::{PATIENCE, Scene, Server, StoreKind, eventually, http_endpoint, scene::proto};
+use turnbuckle_tests::{
+    PATIENCE, Scene, Server, StoreKind, eventually, http_endpoint, scene::proto,
+};
 
 on_both_stores!(a_hanging_endpoint_does_not_hold_the_healthy_ones);
 
@@ -17,11 +17,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An endpoint that gives up after a second and is tried once.
 async fn impatient(scene: &Scene, id: &str, url: &str) -> anyhow::Result<Endpoint> {
-    let http = HttpTarget {
-        url: url.into(),
-        timeout: Some(proto(TIMEOUT)),
-        ..HttpTarget::default()
-    };
+    let http =
+        HttpTarget { url: url.into(), timeout: Some(proto(TIMEOUT)), ..HttpTarget::default() };
     let retry_policy = scene.delays(id, &[Duration::from_millis(10)], 1).await?;
     let endpoint =
         Endpoint { target: Some(Target::Http(http)), retry_policy, ..Endpoint::default() };

@@ -168,7 +168,7 @@ impl Home {
     pub fn database_address(&self) -> anyhow::Result<SocketAddr> {
         let database = self.database.as_ref().context("this store is no database")?;
         let address = authority(database.url()).context("the URL names no host")?;
-        Ok(std::net::ToSocketAddrs::to_socket_addrs(address)?.next().context("no address")?)
+        std::net::ToSocketAddrs::to_socket_addrs(address)?.next().context("no address")
     }
 
     /// Reaches the database through another address from now on.

@@ -51,12 +51,14 @@ impl Scene {
     /// When the server refuses.
     pub async fn set(server: &Server) -> anyhow::Result<Self> {
         let scene = Self::of(server).await?;
-        let tenant = CreateTenantRequest { tenant_id: "acme".into(), tenant: None };
+        let tenant =
+            CreateTenantRequest { tenant_id: "acme".into(), tenant: None, ..Default::default() };
         scene.client.tenants().create_tenant(tenant).await?;
         let event_type = CreateEventTypeRequest {
             parent: scene.tenant.clone(),
             event_type_id: EVENT_TYPE.into(),
             event_type: None,
+            ..Default::default()
         };
         scene.client.event_types().create_event_type(event_type).await?;
         Ok(scene)
@@ -99,6 +101,7 @@ impl Scene {
             parent: self.tenant.clone(),
             retry_policy_id: id.into(),
             retry_policy: Some(policy),
+            ..Default::default()
         };
         Ok(self.client.retry_policies().create_retry_policy(request).await?.into_inner().name)
     }
@@ -124,6 +127,7 @@ impl Scene {
             parent: self.tenant.clone(),
             subscription_id: String::new(),
             subscription: Some(subscription),
+            ..Default::default()
         };
         self.client.subscriptions().create_subscription(request).await?;
         Ok(made)
@@ -147,6 +151,7 @@ impl Scene {
             endpoint_id: id.into(),
             endpoint: Some(endpoint),
             secret: String::new(),
+            ..Default::default()
         };
         Ok(self.client.endpoints().create_endpoint(request).await?.into_inner())
     }
@@ -282,11 +287,18 @@ impl Scene {
     /// # Errors
     /// When some still are after a long time.
     pub async fn drained(&self) -> anyhow::Result<()> {
-        eventually("no delivery is pending", async || {
+        let drained = eventually("no delivery is pending", async || {
             Ok((self.count(DeliveryState::Pending).await? == 0).then_some(()))
+        });
+        let Err(error) = drained.await else { return Ok(()) };
+        let filter = ListDeliveriesRequest {
+            state: DeliveryState::Pending.into(),
+            ..ListDeliveriesRequest::default()
+        };
+        let pending = self.deliveries(filter).await?;
+        Err(error).with_context(|| {
+            format!("{} are pending, such as {:?}", pending.len(), pending.first())
         })
-        .await
-        .context("the queue did not drain")
     }
 
     /// The attempts of a delivery.

@@ -1,12 +1,14 @@
 //! Use cases of endpoints.
 
 use crate::{
-    Dependencies, headers,
+    Dependencies,
+    by::By,
+    headers,
     key_material::WantedKey,
     key_ring::check_profile,
     names::{EndpointName, RetryPolicyName},
     page::{Page, PageRequest},
-    write::Change,
+    write::{Change, Upsert, upsert},
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -33,11 +35,11 @@ pub(crate) struct EndpointView {
     pub(crate) endpoint: Endpoint,
 }
 
-/// An endpoint just made, with the one look at its secret.
+/// An endpoint, with the one look at its secret when it was just made.
 #[derive(Debug)]
 pub(crate) struct CreatedEndpoint {
     pub(crate) view: EndpointView,
-    pub(crate) secret: SecretText,
+    pub(crate) secret: Option<SecretText>,
 }
 
 /// An endpoint to be made.
@@ -153,23 +155,21 @@ pub(crate) struct Endpoints(pub(crate) Arc<Dependencies>);
 impl Endpoints {
     pub(crate) async fn create(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &CreateEndpoint,
     ) -> Result<CreatedEndpoint, Error> {
-        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let tenant = self.0.enter(&by.caller, &command.tenant).await?;
         let endpoint = self.draft(&tenant, command).await?;
         let name = EndpointName { tenant: tenant.slug, id: endpoint.slug.clone() };
         let profile = endpoint.signature_profile;
         check_profile(profile, [command.key.algorithm()], &name.to_string())?;
-        let signing_key = command.key.make()?;
-        let now = endpoint.meta.created_at;
-        let key = self.0.seal_key(&endpoint, &signing_key, now)?;
-        let write = self.0.store.create_endpoint(endpoint, KeyRing::with_first(key, now));
-        let endpoint = self.0.create(&name.to_string(), write).await?;
+        let (ring, secret) = self.first_ring(by, &endpoint, &command.key)?;
+        let write = self.0.store.create_endpoint(endpoint, ring, &by.change);
+        let endpoint = self.0.create(by, &name.to_string(), write).await?;
         let retry_policy = command.retry_policy.as_ref().map(|policy| policy.id.clone());
         Ok(CreatedEndpoint {
             view: EndpointView { tenant: name.tenant, retry_policy, endpoint },
-            secret: signing_key.secret_text(),
+            secret,
         })
     }
 
@@ -206,12 +206,12 @@ impl Endpoints {
 
     pub(crate) async fn update(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &UpdateEndpoint,
     ) -> Result<EndpointView, Error> {
         let retry_policy = match &command.retry_policy {
             Some(wanted) => {
-                let tenant = self.0.enter(caller, &command.name.tenant).await?;
+                let tenant = self.0.enter(&by.caller, &command.name.tenant).await?;
                 Some(self.resolve(&tenant, wanted.as_ref()).await?)
             }
             None => None,
@@ -221,32 +221,29 @@ impl Endpoints {
         let endpoint = self
             .0
             .update(
+                by,
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |endpoint| command.apply(retry_policy, endpoint),
                 |endpoint: Endpoint, seen| async move {
                     if command.signature_profile.is_some() {
                         self.keys_fit(&endpoint, &command.name).await?;
                     }
-                    self.0.store.update_endpoint(endpoint, seen).await
+                    self.0.store.update_endpoint(endpoint, seen, &by.change).await
                 },
             )
             .await?;
         self.view(&command.name, endpoint).await
     }
 
-    pub(crate) async fn delete(
-        &self,
-        caller: &Caller,
-        command: &EndpointVerb,
-    ) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, by: &By, command: &EndpointVerb) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |endpoint| async move {
-                    self.0.store.delete_endpoint(&endpoint, self.0.clock.now()).await
+                    self.0.store.delete_endpoint(&endpoint, self.0.clock.now(), &by.change).await
                 },
             )
             .await
@@ -254,24 +251,24 @@ impl Endpoints {
 
     pub(crate) async fn disable(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &DisableEndpoint,
     ) -> Result<EndpointView, Error> {
         let state = EndpointState::Disabled { reason: command.reason.clone() };
-        self.set_state(caller, &command.name, command.etag, &state).await
+        self.set_state(by, &command.name, command.etag, &state).await
     }
 
     pub(crate) async fn enable(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &EndpointVerb,
     ) -> Result<EndpointView, Error> {
-        self.set_state(caller, &command.name, command.etag, &EndpointState::Active).await
+        self.set_state(by, &command.name, command.etag, &EndpointState::Active).await
     }
 
     async fn set_state(
         &self,
-        caller: &Caller,
+        by: &By,
         name: &EndpointName,
         etag: Option<Revision>,
         state: &EndpointState,
@@ -280,16 +277,47 @@ impl Endpoints {
         let endpoint = self
             .0
             .update(
+                by,
                 &change,
-                || self.read(caller, name),
+                || self.read(&by.caller, name),
                 |endpoint: &mut Endpoint| {
                     endpoint.state.clone_from(state);
                     Ok(())
                 },
-                |endpoint, seen| self.0.store.update_endpoint(endpoint, seen),
+                |endpoint, seen| self.0.store.update_endpoint(endpoint, seen, &by.change),
             )
             .await?;
         self.view(name, endpoint).await
+    }
+
+    pub(crate) async fn upsert(
+        &self,
+        by: &By,
+        command: &Upsert<UpdateEndpoint, CreateEndpoint>,
+    ) -> Result<CreatedEndpoint, Error> {
+        let Upsert { update, create } = command;
+        let change = Change { resource: &update.name.to_string(), etag: update.etag };
+        let present = || async {
+            let view = self.update(by, update).await?;
+            Ok(CreatedEndpoint { view, secret: None })
+        };
+        upsert(&change, create.as_ref(), present, |create| self.create(by, create)).await
+    }
+
+    /// The ring of a new endpoint; an empty one when nothing is to be made.
+    fn first_ring(
+        &self,
+        by: &By,
+        endpoint: &Endpoint,
+        wanted: &WantedKey,
+    ) -> Result<(KeyRing, Option<SecretText>), Error> {
+        if by.validates_only() {
+            return Ok((KeyRing { keys: Vec::new(), revision: Revision::ZERO }, None));
+        }
+        let signing_key = wanted.make()?;
+        let now = endpoint.meta.created_at;
+        let key = self.0.seal_key(endpoint, &signing_key, now)?;
+        Ok((KeyRing::with_first(key, now), Some(signing_key.secret_text())))
     }
 
     async fn draft(&self, tenant: &Tenant, command: &CreateEndpoint) -> Result<Endpoint, Error> {

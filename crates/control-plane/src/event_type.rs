@@ -2,9 +2,10 @@
 
 use crate::{
     Dependencies,
+    by::By,
     names::EventTypeName,
     page::{Page, PageRequest},
-    write::Change,
+    write::{Change, Upsert, upsert},
 };
 use std::sync::Arc;
 use turnbuckle_domain::{
@@ -67,10 +68,10 @@ pub(crate) struct EventTypes(pub(crate) Arc<Dependencies>);
 impl EventTypes {
     pub(crate) async fn create(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &CreateEventType,
     ) -> Result<EventTypeView, Error> {
-        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let tenant = self.0.enter(&by.caller, &command.tenant).await?;
         let name = EventTypeName { tenant: tenant.slug, id: command.type_name.clone() };
         let event_type = EventType {
             id: EventTypeId::from_uuid(self.0.ids.uuid()),
@@ -80,8 +81,8 @@ impl EventTypes {
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };
-        let write = self.0.store.create_event_type(event_type);
-        let event_type = self.0.create(&name.to_string(), write).await?;
+        let write = self.0.store.create_event_type(event_type, &by.change);
+        let event_type = self.0.create(by, &name.to_string(), write).await?;
         Ok(EventTypeView { tenant: name.tenant, event_type })
     }
 
@@ -108,37 +109,48 @@ impl EventTypes {
 
     pub(crate) async fn update(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &UpdateEventType,
     ) -> Result<EventTypeView, Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let event_type = self
             .0
             .update(
+                by,
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |event_type| {
                     command.apply(event_type);
                     Ok(())
                 },
-                |event_type, seen| self.0.store.update_event_type(event_type, seen),
+                |event_type, seen| self.0.store.update_event_type(event_type, seen, &by.change),
             )
             .await?;
         Ok(EventTypeView { tenant: command.name.tenant.clone(), event_type })
     }
 
-    pub(crate) async fn delete(
+    pub(crate) async fn upsert(
         &self,
-        caller: &Caller,
-        command: &DeleteEventType,
-    ) -> Result<(), Error> {
+        by: &By,
+        command: &Upsert<UpdateEventType, CreateEventType>,
+    ) -> Result<EventTypeView, Error> {
+        let Upsert { update, create } = command;
+        let change = Change { resource: &update.name.to_string(), etag: update.etag };
+        let present = || self.update(by, update);
+        upsert(&change, create.as_ref(), present, |create| self.create(by, create)).await
+    }
+
+    pub(crate) async fn delete(&self, by: &By, command: &DeleteEventType) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |event_type| async move {
-                    self.0.store.delete_event_type(&event_type, self.0.clock.now()).await
+                    self.0
+                        .store
+                        .delete_event_type(&event_type, self.0.clock.now(), &by.change)
+                        .await
                 },
             )
             .await

@@ -1,7 +1,9 @@
 //! Where the material of keys comes from and how it is put away.
 
 use crate::Dependencies;
-use turnbuckle_domain::{Endpoint, Error, Key, KeyAlgorithm, KeyId, SealContext, Timestamp};
+use turnbuckle_domain::{
+    Endpoint, Error, Key, KeyAlgorithm, KeyId, SealContext, SealedSecret, Timestamp,
+};
 use turnbuckle_signing::{KeyAlgorithm as SigningAlgorithm, SigningKey};
 use zeroize::Zeroizing;
 
@@ -61,6 +63,19 @@ impl Dependencies {
         let context = SealContext { tenant: endpoint.tenant, endpoint: endpoint.id, key: id };
         let sealed = self.sealer.seal(context, &key.to_bytes()).map_err(Error::internal)?;
         Ok(Key::staged(id, algorithm_of(key), key.fingerprint(), key.public_text(), sealed, now))
+    }
+}
+
+impl Dependencies {
+    /// What a key would look like, without one being made. A fresh one has no fingerprint yet.
+    pub(crate) fn unmade_key(&self, wanted: &WantedKey, now: Timestamp) -> Key {
+        let (fingerprint, public_key) = match wanted {
+            WantedKey::Fresh(_) => (String::new(), None),
+            WantedKey::Imported(key) => (key.fingerprint(), key.public_text()),
+        };
+        let id = KeyId::from_uuid(self.ids.uuid());
+        let nothing = SealedSecret::from_bytes(Vec::new());
+        Key::staged(id, wanted.algorithm(), fingerprint, public_key, nothing, now)
     }
 }
 

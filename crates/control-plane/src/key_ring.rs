@@ -2,6 +2,7 @@
 
 use crate::{
     Dependencies,
+    by::By,
     key_material::WantedKey,
     names::{EndpointName, KeyName, KeyRingName},
     write::{check_etag, named},
@@ -27,7 +28,8 @@ pub(crate) struct CreatedKey {
     pub(crate) endpoint: EndpointName,
     pub(crate) key: Key,
     pub(crate) at: Timestamp,
-    pub(crate) secret: SecretText,
+    /// None when the key was not made.
+    pub(crate) secret: Option<SecretText>,
 }
 
 /// Which ring a verb works on, and the state of it the caller has seen.
@@ -83,20 +85,12 @@ impl Keys {
         Ok(KeyRingView { endpoint: name.0.clone(), ring, at: self.0.clock.now() })
     }
 
-    pub(crate) async fn stage(
-        &self,
-        caller: &Caller,
-        command: &StageKey,
-    ) -> Result<CreatedKey, Error> {
-        self.add(caller, &command.ring, &command.key, |ring, key, now| ring.stage(key, now)).await
+    pub(crate) async fn stage(&self, by: &By, command: &StageKey) -> Result<CreatedKey, Error> {
+        self.add(by, &command.ring, &command.key, |ring, key, now| ring.stage(key, now)).await
     }
 
-    pub(crate) async fn rotate(
-        &self,
-        caller: &Caller,
-        command: &RotateKey,
-    ) -> Result<CreatedKey, Error> {
-        self.add(caller, &command.ring, &command.key, |ring, key, now| {
+    pub(crate) async fn rotate(&self, by: &By, command: &RotateKey) -> Result<CreatedKey, Error> {
+        self.add(by, &command.ring, &command.key, |ring, key, now| {
             ring.rotate(key, command.overlap, command.force, now)
         })
         .await
@@ -104,32 +98,28 @@ impl Keys {
 
     pub(crate) async fn activate(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(caller, command, |ring, now| ring.activate(command.overlap, now)).await
+        self.switch(by, command, |ring, now| ring.activate(command.overlap, now)).await
     }
 
     pub(crate) async fn rollback(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(caller, command, |ring, now| ring.rollback(command.overlap, now)).await
+        self.switch(by, command, |ring, now| ring.rollback(command.overlap, now)).await
     }
 
     /// Does not look at the profile: destroying a key must always be possible.
-    pub(crate) async fn revoke(
-        &self,
-        caller: &Caller,
-        command: &RevokeKey,
-    ) -> Result<KeyRingView, Error> {
+    pub(crate) async fn revoke(&self, by: &By, command: &RevokeKey) -> Result<KeyRingView, Error> {
         let seen = SeenRing { endpoint: command.name.endpoint.clone(), etag: command.etag };
-        let (endpoint, mut ring) = self.open(caller, &seen).await?;
+        let (endpoint, mut ring) = self.open(&by.caller, &seen).await?;
         let now = self.0.clock.now();
         let subject = command.name.to_string();
         match ring.revoke(command.name.key, &command.reason, now) {
-            Ok(true) => self.close(&endpoint, ring, &seen, now).await,
+            Ok(true) => self.close(by, &endpoint, ring, &seen, now).await,
             Ok(false) => Err(Error::NotFound { resource: subject }),
             Err(kind) => Err(refused(kind, subject)),
         }
@@ -137,40 +127,49 @@ impl Keys {
 
     async fn add(
         &self,
-        caller: &Caller,
+        by: &By,
         seen: &SeenRing,
         wanted: &WantedKey,
         verb: impl FnOnce(&mut KeyRing, Key, Timestamp) -> Result<(), Precondition> + Send,
     ) -> Result<CreatedKey, Error> {
-        let (endpoint, mut ring) = self.open(caller, seen).await?;
+        let (endpoint, mut ring) = self.open(&by.caller, seen).await?;
         let subject = seen.endpoint.to_string();
         check_profile(endpoint.signature_profile, [wanted.algorithm()], &subject)?;
-        let signing_key = wanted.make()?;
-        check_new(&ring, &signing_key)?;
         let now = self.0.clock.now();
+        if let WantedKey::Imported(signing_key) = wanted {
+            check_new(&ring, signing_key)?;
+        }
+        if by.validates_only() {
+            let key = self.0.unmade_key(wanted, now);
+            let id = key.id;
+            verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
+            let key = find(ring, id)?;
+            return Ok(CreatedKey { endpoint: seen.endpoint.clone(), key, at: now, secret: None });
+        }
+        let signing_key = wanted.make()?;
         let key = self.0.seal_key(&endpoint, &signing_key, now)?;
         let id = key.id;
         verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-        let view = self.close(&endpoint, ring, seen, now).await?;
+        let view = self.close(by, &endpoint, ring, seen, now).await?;
         let key = find(view.ring, id)?;
-        let secret = signing_key.secret_text();
+        let secret = Some(signing_key.secret_text());
         Ok(CreatedKey { endpoint: view.endpoint, key, at: now, secret })
     }
 
     async fn switch(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &SwitchKey,
         verb: impl FnOnce(&mut KeyRing, Timestamp) -> Result<(), Precondition> + Send,
     ) -> Result<KeyRingView, Error> {
-        let (endpoint, mut ring) = self.open(caller, &command.ring).await?;
+        let (endpoint, mut ring) = self.open(&by.caller, &command.ring).await?;
         let now = self.0.clock.now();
         let subject = command.ring.endpoint.to_string();
         verb(&mut ring, now).map_err(|kind| refused(kind, subject.clone()))?;
         let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
         let algorithms: Vec<KeyAlgorithm> = active.map(|key| key.algorithm).collect();
         check_profile(endpoint.signature_profile, algorithms, &subject)?;
-        self.close(&endpoint, ring, &command.ring, now).await
+        self.close(by, &endpoint, ring, &command.ring, now).await
     }
 
     /// Reads the ring in the state the caller has seen.
@@ -186,14 +185,18 @@ impl Keys {
     /// Writes the ring, if it is still in that state, and waits until it is used.
     async fn close(
         &self,
+        by: &By,
         endpoint: &Endpoint,
         ring: KeyRing,
         seen: &SeenRing,
         now: Timestamp,
     ) -> Result<KeyRingView, Error> {
         let name = KeyRingName(seen.endpoint.clone());
-        let ring =
-            self.0.store.update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag).await;
+        let ring = self
+            .0
+            .store
+            .update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag, &by.change)
+            .await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
         self.0.propagation.applied(ring.revision).await;
         Ok(KeyRingView { endpoint: name.0, ring, at: now })

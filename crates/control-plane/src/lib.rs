@@ -17,12 +17,15 @@
 //! # Invariants
 //! - The tenant is entered before it is looked up, so that tenants cannot be probed (I12).
 //! - A reference is resolved inside the tenant of the row that holds it (I12).
-//! - A write that changes nothing makes no revision.
+//! - A write that changes nothing makes no revision and no audit entry.
+//! - A request that is only validated takes the same way as a real one and leaves no trace.
 //! - A write is answered after this process uses it, so that the next publish sees it.
 //! - An etag, when sent, must be current; verbs on keys always need one, so that two admins cannot
 //!   lose a key (I14).
 //! - A secret leaves once, in the answer of the call that made it; it is in no error and no log (I7).
 
+mod audit;
+mod by;
 mod convert;
 mod dependencies;
 mod endpoint;
@@ -43,15 +46,16 @@ pub use dependencies::Dependencies;
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
-    endpoints_server::EndpointsServer, event_types_server::EventTypesServer,
-    keys_server::KeysServer, retry_policies_server::RetryPoliciesServer,
-    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
+    audit_server::AuditServer, endpoints_server::EndpointsServer,
+    event_types_server::EventTypesServer, keys_server::KeysServer,
+    retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
+    tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
-/// The six configuration services.
+/// The configuration services and their audit record.
 pub struct ControlPlane {
     dependencies: Arc<Dependencies>,
 }
@@ -91,6 +95,9 @@ impl ControlPlane {
             .add_service(
                 KeysServer::new(grpc::key_ring::Service::new(on()))
                     .max_decoding_message_size(limit),
+            )
+            .add_service(
+                AuditServer::new(grpc::audit::Service::new(on())).max_decoding_message_size(limit),
             );
     }
 }

@@ -1,7 +1,7 @@
 //! Resource names: parsed once into types, so that nothing behind the door splits strings.
 
 use std::fmt;
-use turnbuckle_domain::{KeyId, ResourceId, TypeName};
+use turnbuckle_domain::{AuditId, KeyId, ResourceId, TypeName};
 
 /// Enough of a bad name to recognise it, and no more.
 const SHOWN_CHARS: usize = 100;
@@ -135,6 +135,40 @@ name_in_tenant!(
     /// `tenants/{tenant}/retryPolicies/{retry_policy}`.
     RetryPolicyName, "retryPolicies", "tenants/{tenant}/retryPolicies/{retry_policy}", ResourceId
 );
+
+/// `tenants/{tenant}/auditHead`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditHeadName(pub(crate) ResourceId);
+
+impl AuditHeadName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/auditHead";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(part, tenant)] = ids(text, Self::FORM)?;
+        checked(Self::FORM, part, ResourceId::new(tenant)).map(Self)
+    }
+}
+
+impl fmt::Display for AuditHeadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenants/{}/auditHead", self.0)
+    }
+}
+
+/// `tenants/{tenant}/auditEvents/{audit_event}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditEventName {
+    /// Whose record it is in.
+    pub(crate) tenant: ResourceId,
+    /// The last part.
+    pub(crate) id: AuditId,
+}
+
+impl fmt::Display for AuditEventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenants/{}/auditEvents/{}", self.tenant, self.id)
+    }
+}
 
 /// `tenants/{tenant}/endpoints/{endpoint}/keyRing`.
 #[derive(Debug, Clone, PartialEq, Eq)]

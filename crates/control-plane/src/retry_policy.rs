@@ -2,9 +2,10 @@
 
 use crate::{
     Dependencies,
+    by::By,
     names::RetryPolicyName,
     page::{Page, PageRequest},
-    write::Change,
+    write::{Change, Upsert, upsert},
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
@@ -85,10 +86,10 @@ pub(crate) struct RetryPolicies(pub(crate) Arc<Dependencies>);
 impl RetryPolicies {
     pub(crate) async fn create(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &CreateRetryPolicy,
     ) -> Result<RetryPolicyView, Error> {
-        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let tenant = self.0.enter(&by.caller, &command.tenant).await?;
         let id = RetryPolicyId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
             Some(slug) => slug.clone(),
@@ -104,8 +105,8 @@ impl RetryPolicies {
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };
-        let write = self.0.store.create_retry_policy(policy);
-        let policy = self.0.create(&name.to_string(), write).await?;
+        let write = self.0.store.create_retry_policy(policy, &by.change);
+        let policy = self.0.create(by, &name.to_string(), write).await?;
         Ok(RetryPolicyView { tenant: name.tenant, policy })
     }
 
@@ -132,40 +133,48 @@ impl RetryPolicies {
 
     pub(crate) async fn update(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &UpdateRetryPolicy,
     ) -> Result<RetryPolicyView, Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let policy = self
             .0
             .update(
+                by,
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |policy| {
                     command.apply(policy);
                     Ok(())
                 },
                 |mut policy: RetryPolicy, seen| {
                     policy.version += 1;
-                    self.0.store.update_retry_policy(policy, seen)
+                    self.0.store.update_retry_policy(policy, seen, &by.change)
                 },
             )
             .await?;
         Ok(RetryPolicyView { tenant: command.name.tenant.clone(), policy })
     }
 
-    pub(crate) async fn delete(
+    pub(crate) async fn upsert(
         &self,
-        caller: &Caller,
-        command: &DeleteRetryPolicy,
-    ) -> Result<(), Error> {
+        by: &By,
+        command: &Upsert<UpdateRetryPolicy, CreateRetryPolicy>,
+    ) -> Result<RetryPolicyView, Error> {
+        let Upsert { update, create } = command;
+        let change = Change { resource: &update.name.to_string(), etag: update.etag };
+        let present = || self.update(by, update);
+        upsert(&change, create.as_ref(), present, |create| self.create(by, create)).await
+    }
+
+    pub(crate) async fn delete(&self, by: &By, command: &DeleteRetryPolicy) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |policy| async move {
-                    self.0.store.delete_retry_policy(&policy, self.0.clock.now()).await
+                    self.0.store.delete_retry_policy(&policy, self.0.clock.now(), &by.change).await
                 },
             )
             .await

@@ -2,9 +2,10 @@
 
 use crate::{
     Dependencies,
+    by::By,
     names::{EndpointName, SubscriptionName},
     page::{Page, PageRequest},
-    write::Change,
+    write::{Change, Upsert, upsert},
 };
 use std::{
     collections::{BTreeSet, HashMap},
@@ -82,10 +83,10 @@ pub(crate) struct Subscriptions(pub(crate) Arc<Dependencies>);
 impl Subscriptions {
     pub(crate) async fn create(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &CreateSubscription,
     ) -> Result<SubscriptionView, Error> {
-        let tenant = self.0.enter(caller, &command.tenant).await?;
+        let tenant = self.0.enter(&by.caller, &command.tenant).await?;
         let endpoint = self.resolve(&tenant, &command.endpoint).await?;
         let id = SubscriptionId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
@@ -103,8 +104,8 @@ impl Subscriptions {
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };
-        let write = self.0.store.create_subscription(subscription);
-        let subscription = self.0.create(&name.to_string(), write).await?;
+        let write = self.0.store.create_subscription(subscription, &by.change);
+        let subscription = self.0.create(by, &name.to_string(), write).await?;
         Ok(SubscriptionView {
             tenant: name.tenant,
             endpoint: command.endpoint.id.clone(),
@@ -145,12 +146,12 @@ impl Subscriptions {
 
     pub(crate) async fn update(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &UpdateSubscription,
     ) -> Result<SubscriptionView, Error> {
         let expected = match &command.endpoint {
             Some(endpoint) => {
-                let tenant = self.0.enter(caller, &command.name.tenant).await?;
+                let tenant = self.0.enter(&by.caller, &command.name.tenant).await?;
                 let found = self.0.store.endpoint(tenant.id, &endpoint.id).await?;
                 Some(found.map(|endpoint| endpoint.id))
             }
@@ -160,31 +161,44 @@ impl Subscriptions {
         let subscription = self
             .0
             .update(
+                by,
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |subscription: &mut Subscription| {
                     check_endpoint(expected, subscription.endpoint)?;
                     command.apply(subscription);
                     Ok(())
                 },
-                |subscription, seen| self.0.store.update_subscription(subscription, seen),
+                |subscription, seen| {
+                    self.0.store.update_subscription(subscription, seen, &by.change)
+                },
             )
             .await?;
         self.view(&command.name, subscription).await
     }
 
-    pub(crate) async fn delete(
+    pub(crate) async fn upsert(
         &self,
-        caller: &Caller,
-        command: &DeleteSubscription,
-    ) -> Result<(), Error> {
+        by: &By,
+        command: &Upsert<UpdateSubscription, CreateSubscription>,
+    ) -> Result<SubscriptionView, Error> {
+        let Upsert { update, create } = command;
+        let change = Change { resource: &update.name.to_string(), etag: update.etag };
+        let present = || self.update(by, update);
+        upsert(&change, create.as_ref(), present, |create| self.create(by, create)).await
+    }
+
+    pub(crate) async fn delete(&self, by: &By, command: &DeleteSubscription) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
-                || self.read(caller, &command.name),
+                || self.read(&by.caller, &command.name),
                 |subscription| async move {
-                    self.0.store.delete_subscription(&subscription, self.0.clock.now()).await
+                    self.0
+                        .store
+                        .delete_subscription(&subscription, self.0.clock.now(), &by.change)
+                        .await
                 },
             )
             .await

@@ -2,6 +2,7 @@
 
 use crate::{
     Dependencies,
+    by::By,
     names::TenantName,
     page::{Page, PageRequest},
     write::Change,
@@ -48,12 +49,8 @@ pub(crate) struct DeleteTenant {
 pub(crate) struct Tenants(pub(crate) Arc<Dependencies>);
 
 impl Tenants {
-    pub(crate) async fn create(
-        &self,
-        caller: &Caller,
-        command: &CreateTenant,
-    ) -> Result<Tenant, Error> {
-        caller.enter(&command.slug)?;
+    pub(crate) async fn create(&self, by: &By, command: &CreateTenant) -> Result<Tenant, Error> {
+        by.caller.enter(&command.slug)?;
         let tenant = Tenant {
             id: TenantId::from_uuid(self.0.ids.uuid()),
             slug: command.slug.clone(),
@@ -62,7 +59,7 @@ impl Tenants {
             meta: self.0.fresh_meta(),
         };
         let resource = TenantName(command.slug.clone()).to_string();
-        self.0.create(&resource, self.0.store.create_tenant(tenant)).await
+        self.0.create(by, &resource, self.0.store.create_tenant(tenant, &by.change)).await
     }
 
     pub(crate) async fn get(&self, caller: &Caller, name: &TenantName) -> Result<Tenant, Error> {
@@ -86,40 +83,30 @@ impl Tenants {
         Ok(request.cut(rows, |row| row.slug.as_str()))
     }
 
-    pub(crate) async fn update(
-        &self,
-        caller: &Caller,
-        command: &UpdateTenant,
-    ) -> Result<Tenant, Error> {
+    pub(crate) async fn update(&self, by: &By, command: &UpdateTenant) -> Result<Tenant, Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .update(
+                by,
                 &change,
-                || self.0.enter(caller, &command.name.0),
+                || self.0.enter(&by.caller, &command.name.0),
                 |tenant| {
                     command.apply(tenant);
                     Ok(())
                 },
-                |tenant, seen| self.0.store.update_tenant(tenant, seen),
+                |tenant, seen| self.0.store.update_tenant(tenant, seen, &by.change),
             )
             .await
     }
 
-    pub(crate) async fn delete(
-        &self,
-        caller: &Caller,
-        command: &DeleteTenant,
-    ) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, by: &By, command: &DeleteTenant) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
                 &change,
-                || self.0.enter(caller, &command.name.0),
+                || self.0.enter(&by.caller, &command.name.0),
                 |tenant| async move {
-                    self.0
-                        .store
-                        .delete_tenant(&tenant, self.0.clock.now())
-                        .await
+                    self.0.store.delete_tenant(&tenant, self.0.clock.now(), &by.change).await
                 },
             )
             .await

@@ -1,9 +1,9 @@
 //! How rows are changed: etags, no-op writes, and races between writers.
 
-use crate::Dependencies;
+use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant,
+    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant, Violation,
 };
 
 /// How often a change without etag is tried against other writers. Each failure means that somebody
@@ -62,6 +62,46 @@ pub(crate) fn named(error: Error, resource: &str) -> Error {
     }
 }
 
+/// An update, and what it makes when there is nothing to change.
+#[derive(Debug, Clone)]
+pub(crate) struct Upsert<U, C> {
+    pub(crate) update: U,
+    /// None: a missing row is an error. What is wrong with the creation is told when it is needed.
+    pub(crate) create: Option<Result<C, Vec<Violation>>>,
+}
+
+/// Changes a row, or makes it. Of many callers that do so at the same time one makes it and the
+/// others find it made. An etag says that the row was seen, so then it is not made again.
+pub(crate) async fn upsert<'a, C, T, M, W>(
+    change: &Change<'_>,
+    wanted: Option<&'a Result<C, Vec<Violation>>>,
+    update: impl Fn() -> M + Send + Sync,
+    create: impl Fn(&'a C) -> W + Send + Sync,
+) -> Result<T, Error>
+where
+    C: Sync,
+    T: Send,
+    M: Future<Output = Result<T, Error>> + Send,
+    W: Future<Output = Result<T, Error>> + Send,
+{
+    let mut tries = 1;
+    loop {
+        let missing = match update().await {
+            Err(Error::NotFound { resource }) if resource == change.resource => resource,
+            done => return done,
+        };
+        let Some(wanted) = wanted.filter(|_| change.etag.is_none()) else {
+            return Err(Error::NotFound { resource: missing });
+        };
+        let command = wanted.as_ref().map_err(|list| Error::Invalid(list.clone()))?;
+        match create(command).await {
+            // Another caller was faster.
+            Err(Error::AlreadyExists { .. }) if tries < TRIES => tries += 1,
+            done => return done,
+        }
+    }
+}
+
 /// One change of one row.
 pub(crate) struct Change<'a> {
     /// The row's name.
@@ -74,10 +114,16 @@ impl Dependencies {
     /// Stores a new row and waits until it is used.
     pub(crate) async fn create<T: Row>(
         &self,
+        by: &By,
         resource: &str,
         write: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        let row = write.await.map_err(|error| named(error, resource))?;
+        let mut row = write.await.map_err(|error| named(error, resource))?;
+        if by.validates_only() {
+            // The revision it would have had is somebody else's.
+            row.meta_mut().revision = Revision::ZERO;
+            return Ok(row);
+        }
         self.propagation.applied(row.meta().revision).await;
         Ok(row)
     }
@@ -86,6 +132,7 @@ impl Dependencies {
     /// begins again when another writer was faster.
     pub(crate) async fn update<T, R, W>(
         &self,
+        by: &By,
         change: &Change<'_>,
         read: impl Fn() -> R + Send + Sync,
         modify: impl Fn(&mut T) -> Result<(), Error> + Send + Sync,
@@ -108,6 +155,10 @@ impl Dependencies {
             }
             next.meta_mut().updated_at = self.clock.now();
             match write(next, seen).await {
+                Ok(mut row) if by.validates_only() => {
+                    row.meta_mut().revision = seen;
+                    return Ok(row);
+                }
                 Ok(row) => {
                     self.propagation.applied(row.meta().revision).await;
                     return Ok(row);

@@ -26,6 +26,7 @@ pub(crate) fn describe() {
         ("turnbuckle_deliveries_total", "Deliveries finished, by state"),
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
         ("turnbuckle_settle_total", "Results written"),
+        ("turnbuckle_settle_refused_total", "Results that the store refused; offered again"),
         ("turnbuckle_settle_stale_total", "Results that came too late to change anything"),
     ];
     for (name, text) in counters {

@@ -10,14 +10,17 @@ use crate::{
     http::{HttpSender, SenderLimits},
     publish::{CommitQueue, Publisher},
 };
-use std::{convert::Infallible, sync::Arc, time::Duration};
-use tokio::sync::mpsc;
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    task::JoinError,
+};
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    Clock, ConfigSource, DeliveryQueue, EndpointId, EventLog, History, IdGenerator, Random,
-    SecretSealer, StoreError, WakeHint, WorkerId,
+    Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventLog, History, IdGenerator,
+    Random, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
-use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
+use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
 /// Publish writers: while one waits for its commit, the other collects.
 const COMMITTERS: usize = 2;
@@ -59,14 +62,32 @@ pub struct DeliveryPlane {
 
 /// Wakes lanes of this process.
 #[derive(Clone)]
-pub struct WakeHandle(mpsc::WeakSender<Input>);
+pub struct WakeHandle {
+    inputs: mpsc::WeakSender<Input>,
+    freed: Arc<Notify>,
+}
+
+impl WakeHandle {
+    /// Takes a delivery out of its lane whose row is gone.
+    pub fn cancelled(&self, endpoint: EndpointId, delivery: DeliveryId) {
+        self.send(Input::Cancelled(endpoint, delivery));
+    }
+
+    /// A full inbox may drop a hint; discovery finds the delivery a second later.
+    fn send(&self, input: Input) {
+        if let Some(inputs) = self.inputs.upgrade() {
+            drop(inputs.try_send(input));
+        }
+    }
+}
 
 impl WakeHint for WakeHandle {
     fn wake(&self, endpoint: EndpointId) {
-        if let Some(inputs) = self.0.upgrade() {
-            // A full inbox may drop a hint; discovery finds the delivery a second later.
-            drop(inputs.try_send(Input::Wake(endpoint)));
-        }
+        self.send(Input::Wake(endpoint));
+    }
+
+    fn shards_freed(&self) {
+        self.freed.notify_one();
     }
 }
 
@@ -78,13 +99,8 @@ impl DeliveryPlane {
     pub async fn start(parts: PlaneParts, supervisor: &Supervisor) -> Result<Self, StoreError> {
         crate::metrics::describe();
         let stop = supervisor.shutdown();
-        let (follower, config) = ConfigFollower::start(
-            parts.config,
-            Arc::clone(&parts.clock),
-            Arc::clone(&parts.guard),
-            parts.sealer,
-        )
-        .await?;
+        let (follower, config) =
+            ConfigFollower::start(parts.config, Arc::clone(&parts.guard), parts.sealer).await?;
         let following = follower.run(stop.clone());
         supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
@@ -96,6 +112,7 @@ impl DeliveryPlane {
         ));
         spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
         let results = Arc::new(SettleQueue::default());
+        let (emptied, to_release) = watch::channel(HashSet::new());
         let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
             queue: Arc::clone(&parts.queue),
             config: config.clone(),
@@ -106,17 +123,19 @@ impl DeliveryPlane {
             tasks: supervisor.short_tasks(),
             settings: parts.settings,
             shared_store: parts.shared_store,
+            emptied,
         });
         let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
         for _ in 0..COMMITTERS {
             let committer = committer.clone();
             supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
         }
-        let wake = WakeHandle(inputs.downgrade());
+        let freed = Arc::new(Notify::new());
+        let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed) };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
         let (queue, settings) = (parts.queue, parts.settings);
-        let engine = Engine { worker, queue, results, inputs, settings };
+        let engine = Engine { worker, queue, results, inputs, settings, to_release, freed };
         spawn_engine(supervisor, engine, dispatcher, stop);
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
@@ -162,6 +181,8 @@ struct Engine {
     results: Arc<SettleQueue>,
     inputs: mpsc::Sender<Input>,
     settings: EngineSettings,
+    to_release: watch::Receiver<HashSet<Shard>>,
+    freed: Arc<Notify>,
 }
 
 /// Stop order: attempts in flight end, their results are written, and only then do the leases go,
@@ -172,27 +193,43 @@ fn spawn_engine(
     dispatcher: Dispatcher,
     stop: CancellationToken,
 ) {
-    let Engine { worker, queue, results, inputs, settings } = engine;
+    let Engine { worker, queue, results, inputs, settings, to_release, freed } = engine;
     let keeper = LeaseKeeper {
         worker,
         queue: Arc::clone(&queue),
         lease: settings.lease,
         inputs: inputs.clone(),
+        emptied: to_release,
+        freed,
     };
     let writer = SettleWriter { worker, queue: Arc::clone(&queue), results, inputs };
     let tasks = supervisor.short_tasks();
     supervisor.spawn("delivery-engine", OnExit::StopProcess, async move {
         let drained = CancellationToken::new();
-        let keeping = tasks.spawn(keeper.run(drained.clone()));
-        let writing = tasks.spawn(writer.run());
-        dispatcher.run(stop).await;
+        let mut keeping = tasks.spawn(keeper.run(drained.clone()));
+        let mut writing = tasks.spawn(writer.run());
+        tokio::select! {
+            // First, since the writer ends as soon as the dispatcher has.
+            biased;
+            () = dispatcher.run(stop) => {}
+            // Neither ends by itself: without them nothing may go on.
+            ended = &mut keeping => return Err(early("lease keeper", ended)),
+            ended = &mut writing => return Err(early("settle writer", ended)),
+        }
         let written = writing.await;
         drained.cancel();
         let kept = keeping.await;
         queue.release(worker, None).await?;
         written.and(kept)?;
-        Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+        Ok::<(), BoxError>(())
     });
+}
+
+fn early(task: &str, ended: Result<(), JoinError>) -> BoxError {
+    match ended {
+        Ok(()) => format!("the {task} ended early").into(),
+        Err(error) => error.into(),
+    }
 }
 
 /// Hears other workers' hints, and listens again when the connection breaks.

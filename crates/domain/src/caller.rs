@@ -19,6 +19,8 @@ pub enum Permission {
     DeliveryRead,
     /// Retry and cancel deliveries.
     DeliveryOperate,
+    /// Read the record of configuration changes.
+    AuditRead,
 }
 
 /// A named set of permissions.
@@ -34,14 +36,23 @@ pub enum Role {
     Consumer,
     /// Reads.
     Viewer,
+    /// Reads configuration and the record of its changes.
+    Auditor,
     /// A data plane process.
     Node,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 6] =
-        [Self::Admin, Self::Operator, Self::Publisher, Self::Consumer, Self::Viewer, Self::Node];
+    pub const ALL: [Self; 7] = [
+        Self::Admin,
+        Self::Operator,
+        Self::Publisher,
+        Self::Consumer,
+        Self::Viewer,
+        Self::Auditor,
+        Self::Node,
+    ];
 
     /// The name used in tokens.
     #[must_use]
@@ -52,6 +63,7 @@ impl Role {
             Self::Publisher => "publisher",
             Self::Consumer => "consumer",
             Self::Viewer => "viewer",
+            Self::Auditor => "auditor",
             Self::Node => "node",
         }
     }
@@ -76,6 +88,7 @@ impl Role {
                 )
             }
             Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead),
             Self::Node => false,
         }
     }

@@ -32,12 +32,15 @@
 //!   under the same id is an anomaly.
 
 mod attempt;
+mod audit;
 mod caller;
 mod config;
+mod config_store;
 mod delivery;
 mod endpoint;
 mod error;
 mod event;
+mod filter;
 mod id;
 mod key;
 mod labels;
@@ -50,8 +53,13 @@ mod secret;
 mod time;
 
 pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
+pub use audit::{
+    AuditEntry, AuditFilter, AuditHead, AuditOutcome, AuditTrail, Audited, ChainCheck, ChainFault,
+    ChangeContext, Fault, FieldChange, Fields, audit_limits, chain_hash, diff, verify_chain,
+};
 pub use caller::{Caller, Permission, Role};
 pub use config::{ConfigDelta, Deletable, Meta, Revision};
+pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use endpoint::{
     Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
@@ -59,8 +67,9 @@ pub use endpoint::{
 };
 pub use error::{Error, Precondition, Violation, Violations};
 pub use event::{Event, EventDraft, event_limits};
+pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
-    DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
+    AuditId, DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
     SubscriptionId, TenantId, WorkerId,
 };
 pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
@@ -68,10 +77,9 @@ pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
 pub use pattern::TypePattern;
 pub use ports::{
-    Append, AppendResult, Claimed, ConfigSource, ConfigStore, DeliveryFilter, DeliveryQueue,
-    DeliveryView, EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery,
-    Next, PendingLane, Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy,
-    WakeHint,
+    Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
+    EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
+    Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
 pub use random::{Random, SeededRandom};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};

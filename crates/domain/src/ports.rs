@@ -4,13 +4,11 @@
 //! claim may be a pull, a lease an acknowledgement deadline, a settle an acknowledgement.
 
 use crate::{
-    Attempt, ConfigDelta, Delivery, DeliveryId, DeliveryState, Endpoint, EndpointId, Error, Event,
-    EventType, EventUid, FinishReason, KeyRing, LiveDelivery, PayloadFormat, ResourceId,
-    RetryPolicy, RetryPolicyId, Revision, Shard, Subscription, Tenant, TenantId, Timestamp,
-    TypeName, WorkerId,
+    Attempt, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid, FinishReason,
+    LiveDelivery, PayloadFormat, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
 };
 use async_trait::async_trait;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// A store did not do what was asked. Nothing was changed, unless the answer to a commit was lost.
 #[derive(Debug, thiserror::Error)]
@@ -77,13 +75,16 @@ pub enum AppendResult {
     },
     /// The id was used for other content; recorded, not processed.
     Anomaly,
+    /// The id was used before, but the store did not say for what. Nothing new was stored; asking
+    /// again tells.
+    Unknown,
 }
 
 /// The event log: the one entrance of both planes.
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
     /// Stores a batch in one transaction and answers in its order. When it returns `Ok`, everything
-    /// accepted is durable (I1). Dedup by (tenant, source, event id), inside the batch too (I15).
+    /// accepted is durable (I1); once something may be durable, a later failure is told per event. Dedup by (tenant, source, event id), inside the batch too (I15).
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError>;
 }
 
@@ -336,203 +337,6 @@ pub trait History: Send + Sync + 'static {
     ) -> Result<Finished, StoreError>;
 }
 
-/// Rows read at once where a provided method has to scan.
-const SCAN_ROWS: u16 = 1_000;
-
-/// Configuration, written by the control plane only. Every change raises the revision as the
-/// first statement of its own transaction, which makes writers take turns: a revision that is visible
-/// means that every lower one is. A change that changes nothing is not made by callers.
-///
-/// `create_*` fails with [`Error::AlreadyExists`]. `update_*` replaces the row when its revision is
-/// still `expected`, else fails with [`Error::Stale`]; [`Error::NotFound`] when it is gone. All
-/// return the row with its new revision. Deleted rows stay as tombstones and free their name.
-#[async_trait]
-pub trait ConfigStore: ConfigSource {
-    /// Adds a tenant.
-    async fn create_tenant(&self, tenant: Tenant) -> Result<Tenant, Error>;
-    /// Finds a tenant by name.
-    async fn tenant(&self, slug: &ResourceId) -> Result<Option<Tenant>, Error>;
-    /// Lists tenants by name, after the one given.
-    async fn tenants(&self, after: Option<&str>, limit: u16) -> Result<Vec<Tenant>, Error>;
-    /// Replaces a tenant.
-    async fn update_tenant(&self, tenant: Tenant, expected: Revision) -> Result<Tenant, Error>;
-    /// Deletes a tenant. Fails with [`Error::Precondition`] while it has endpoints.
-    async fn delete_tenant(&self, tenant: &Tenant, now: Timestamp) -> Result<Revision, Error>;
-
-    /// Adds an event type.
-    async fn create_event_type(&self, event_type: EventType) -> Result<EventType, Error>;
-    /// Finds an event type.
-    async fn event_type(
-        &self,
-        tenant: TenantId,
-        name: &TypeName,
-    ) -> Result<Option<EventType>, Error>;
-    /// Lists event types by name, after the one given.
-    async fn event_types(
-        &self,
-        tenant: TenantId,
-        after: Option<&str>,
-        limit: u16,
-    ) -> Result<Vec<EventType>, Error>;
-    /// Replaces an event type.
-    async fn update_event_type(
-        &self,
-        event_type: EventType,
-        expected: Revision,
-    ) -> Result<EventType, Error>;
-    /// Deletes an event type.
-    async fn delete_event_type(
-        &self,
-        event_type: &EventType,
-        now: Timestamp,
-    ) -> Result<Revision, Error>;
-
-    /// Adds a retry policy.
-    async fn create_retry_policy(&self, policy: RetryPolicy) -> Result<RetryPolicy, Error>;
-    /// Finds a retry policy.
-    async fn retry_policy(
-        &self,
-        tenant: TenantId,
-        slug: &ResourceId,
-    ) -> Result<Option<RetryPolicy>, Error>;
-    /// Lists retry policies by name, after the one given.
-    async fn retry_policies(
-        &self,
-        tenant: TenantId,
-        after: Option<&str>,
-        limit: u16,
-    ) -> Result<Vec<RetryPolicy>, Error>;
-    /// Last parts of the names of these retry policies, as [`ConfigStore::endpoint_slugs`].
-    async fn retry_policy_slugs(
-        &self,
-        tenant: TenantId,
-        ids: &[RetryPolicyId],
-    ) -> Result<HashMap<RetryPolicyId, ResourceId>, Error> {
-        let mut slugs = HashMap::with_capacity(ids.len());
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.retry_policies(tenant, after.as_deref(), SCAN_ROWS).await?;
-            let wanted = page.iter().filter(|row| ids.contains(&row.id));
-            slugs.extend(wanted.map(|row| (row.id, row.slug.clone())));
-            let full = page.len() >= usize::from(SCAN_ROWS);
-            match page.last() {
-                Some(last) if full && slugs.len() < ids.len() => {
-                    after = Some(last.slug.as_str().to_owned());
-                }
-                _ => return Ok(slugs),
-            }
-        }
-    }
-    /// Replaces a retry policy.
-    async fn update_retry_policy(
-        &self,
-        policy: RetryPolicy,
-        expected: Revision,
-    ) -> Result<RetryPolicy, Error>;
-    /// Deletes a retry policy. Fails with [`Error::Precondition`] while an endpoint uses it.
-    async fn delete_retry_policy(
-        &self,
-        policy: &RetryPolicy,
-        now: Timestamp,
-    ) -> Result<Revision, Error>;
-
-    /// Adds an endpoint with its key ring. Both get the same revision.
-    async fn create_endpoint(&self, endpoint: Endpoint, ring: KeyRing) -> Result<Endpoint, Error>;
-    /// Finds an endpoint.
-    async fn endpoint(
-        &self,
-        tenant: TenantId,
-        slug: &ResourceId,
-    ) -> Result<Option<Endpoint>, Error>;
-    /// Lists endpoints by name, after the one given.
-    async fn endpoints(
-        &self,
-        tenant: TenantId,
-        after: Option<&str>,
-        limit: u16,
-    ) -> Result<Vec<Endpoint>, Error>;
-    /// Last parts of the names of these endpoints, as far as they exist: rows refer by id, requests by
-    /// name. Provided by scanning; a store that can look ids up does so. `ids` holds each id once.
-    async fn endpoint_slugs(
-        &self,
-        tenant: TenantId,
-        ids: &[EndpointId],
-    ) -> Result<HashMap<EndpointId, ResourceId>, Error> {
-        let mut slugs = HashMap::with_capacity(ids.len());
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.endpoints(tenant, after.as_deref(), SCAN_ROWS).await?;
-            let wanted = page.iter().filter(|row| ids.contains(&row.id));
-            slugs.extend(wanted.map(|row| (row.id, row.slug.clone())));
-            let full = page.len() >= usize::from(SCAN_ROWS);
-            match page.last() {
-                Some(last) if full && slugs.len() < ids.len() => {
-                    after = Some(last.slug.as_str().to_owned());
-                }
-                _ => return Ok(slugs),
-            }
-        }
-    }
-    /// Replaces an endpoint.
-    async fn update_endpoint(
-        &self,
-        endpoint: Endpoint,
-        expected: Revision,
-    ) -> Result<Endpoint, Error>;
-    /// Deletes an endpoint with its subscriptions; its keys lose their material.
-    async fn delete_endpoint(&self, endpoint: &Endpoint, now: Timestamp)
-    -> Result<Revision, Error>;
-
-    /// Reads a key ring.
-    async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error>;
-    /// Replaces a key ring when its revision is still `expected`.
-    async fn update_key_ring(
-        &self,
-        tenant: TenantId,
-        endpoint: EndpointId,
-        ring: KeyRing,
-        expected: Revision,
-    ) -> Result<KeyRing, Error>;
-
-    /// Adds a subscription.
-    async fn create_subscription(&self, subscription: Subscription) -> Result<Subscription, Error>;
-    /// Finds a subscription.
-    async fn subscription(
-        &self,
-        tenant: TenantId,
-        slug: &ResourceId,
-    ) -> Result<Option<Subscription>, Error>;
-    /// Lists subscriptions by name, after the one given.
-    async fn subscriptions(
-        &self,
-        tenant: TenantId,
-        after: Option<&str>,
-        limit: u16,
-    ) -> Result<Vec<Subscription>, Error>;
-    /// Replaces a subscription.
-    async fn update_subscription(
-        &self,
-        subscription: Subscription,
-        expected: Revision,
-    ) -> Result<Subscription, Error>;
-    /// Deletes a subscription.
-    async fn delete_subscription(
-        &self,
-        subscription: &Subscription,
-        now: Timestamp,
-    ) -> Result<Revision, Error>;
-}
-
-/// Configuration as data planes read it.
-#[async_trait]
-pub trait ConfigSource: Send + Sync + 'static {
-    /// The present revision.
-    async fn revision(&self) -> Result<Revision, StoreError>;
-
-    /// Everything that changed after `known`, read in one consistent snapshot.
-    async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError>;
-}
-
 /// Lets a writer wait until this process uses what it wrote, so that the next publish sees it.
 #[async_trait]
 pub trait Propagation: Send + Sync + 'static {
@@ -545,6 +349,9 @@ pub trait Propagation: Send + Sync + 'static {
 pub trait WakeHint: Send + Sync + 'static {
     /// Look at this endpoint soon.
     fn wake(&self, endpoint: EndpointId);
+
+    /// Another worker gave shards back: somebody should take them.
+    fn shards_freed(&self);
 }
 
 /// Judges a receiver's URL before anything is stored: scheme, port, user information, literal

@@ -12,19 +12,33 @@
 //!   not know is not reachable.
 //! - Refusals have constant texts. Which check failed is counted, and never sent.
 //! - Expiry is judged by the clock port.
+//! - Nothing in a token chooses how it is checked: its `iss` finds the issuer, and the issuer's
+//!   configuration says which algorithm, keys and audiences count.
 
 mod authenticator;
+mod claims;
+mod config;
+mod issuer;
+mod jwks;
 mod layer;
 mod policy;
+mod refusal;
 mod token;
 
 #[cfg(test)]
 mod tests;
 
 pub use authenticator::Authenticator;
+pub use config::{AuthConfig, AuthConfigError};
+pub use jwks::{
+    JWKS_FETCH_TIMEOUT, JWKS_SIZE_MAX, JwksAnswer, JwksError, JwksFetch, JwksFetchError,
+    JwksRefresher, JwksRequest,
+};
 pub use layer::{AuthLayer, AuthMode, AuthService};
 pub use policy::PolicyError;
 pub use token::{TokenKey, TokenKeyError};
+
+use jsonwebtoken::crypto::rust_crypto::DEFAULT_PROVIDER;
 
 /// The `iss` claim of our tokens.
 const ISSUER: &str = "turnbuckle";
@@ -38,4 +52,10 @@ const SUBJECT_MAX: usize = 256;
 /// Whether a text can be a subject: something readable of bounded length.
 fn is_subject(text: &str) -> bool {
     !text.is_empty() && text.len() <= SUBJECT_MAX && !text.chars().any(char::is_control)
+}
+
+/// Another crate may switch on the token library's second backend; with two and no choice made, the
+/// first use would panic. An error means that a choice was made before, which is as good.
+fn choose_crypto() {
+    DEFAULT_PROVIDER.install_default().unwrap_or_default();
 }

@@ -48,12 +48,13 @@ pub enum TokenVerb {
         /// Who it is for; shown in logs.
         #[arg(long)]
         subject: String,
-        /// admin, operator, publisher, consumer, viewer or node.
+        /// admin, operator, publisher, consumer, viewer, auditor or node.
         #[arg(long)]
         role: String,
         /// The one tenant it is bound to [default: every tenant].
-        #[arg(long = "for-tenant")]
-        tenant: Option<String>,
+        // Not named `tenant`: the global option of that name would fill it with its default.
+        #[arg(long)]
+        for_tenant: Option<String>,
         /// How long it is valid.
         #[arg(long, default_value = "24h")]
         ttl: Span,
@@ -92,11 +93,11 @@ pub fn token(verb: TokenVerb) -> anyhow::Result<()> {
             TokenKey::create(&file)?;
             writeln!(io::stderr(), "{} made", file.display())?;
         }
-        TokenVerb::Issue { token_key_file, subject, role, tenant, ttl } => {
-            let known = "admin, operator, publisher, consumer, viewer, node";
+        TokenVerb::Issue { token_key_file, subject, role, for_tenant, ttl } => {
+            let known = "admin, operator, publisher, consumer, viewer, auditor, node";
             let role = Role::parse(&role)
                 .with_context(|| format!("--role {role:?} is unknown; use one of {known}"))?;
-            let tenant = tenant.map(ResourceId::new).transpose().context("--for-tenant")?;
+            let tenant = for_tenant.map(ResourceId::new).transpose().context("--for-tenant")?;
             let key = TokenKey::load(&token_key_file)?;
             let token = key.issue(&subject, role, tenant, ttl.into(), SystemClock.now())?;
             writeln!(io::stdout(), "{token}")?;

@@ -9,8 +9,8 @@ use turnbuckle_runtime::{Keyring, auth::TokenKey};
 pub struct Secrets {
     /// Seals signing keys at rest.
     pub keyring: Keyring,
-    /// Signs and verifies bearer tokens.
-    pub token_key: TokenKey,
+    /// Signs and verifies our own bearer tokens, where they are taken.
+    pub token_key: Option<TokenKey>,
 }
 
 impl Secrets {
@@ -25,7 +25,10 @@ impl Secrets {
         let token = Place::of(args.token_key_file.as_ref(), args, "token.key", "--token-key-file");
         Ok(Self {
             keyring: keyring.load_or_make(may_make, Keyring::load, Keyring::create)?,
-            token_key: token.load_or_make(may_make, TokenKey::load, TokenKey::create)?,
+            token_key: args
+                .takes_own_tokens()
+                .then(|| token.load_or_make(may_make, TokenKey::load, TokenKey::create))
+                .transpose()?,
         })
     }
 }

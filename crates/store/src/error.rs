@@ -102,6 +102,8 @@ fn passes(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
+        // A peer that closes in the middle of a message, as a proxy before a lost server does.
+        | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
@@ -149,6 +151,8 @@ mod tests {
         let lost = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert!(matches!(sqlx_error(lost), StoreError::Unavailable(_)));
         assert!(matches!(sqlx_error(sqlx::Error::PoolTimedOut), StoreError::Unavailable(_)));
+        let closed = sqlx::Error::Protocol("unexpected response from SSLRequest: 0x00".into());
+        assert!(matches!(sqlx_error(closed), StoreError::Unavailable(_)));
         let wrong = sqlx::Error::ColumnNotFound("url".into());
         assert!(matches!(sqlx_error(wrong), StoreError::Internal(_)));
         let wrong = DbErr::Type("not a number".into());

@@ -1,7 +1,7 @@
 //! Dedup inside a batch and against what is stored, the same for every backend.
 
 use std::collections::{HashMap, HashSet};
-use turnbuckle_domain::{Append, AppendResult, Event, EventUid, StoreError, TenantId, Timestamp};
+use turnbuckle_domain::{Append, AppendResult, Event, EventUid, TenantId, Timestamp};
 
 /// What names an event: tenant, event id, source.
 pub(crate) type Key = (TenantId, String, String);
@@ -56,13 +56,17 @@ pub(crate) fn resolve(
     plan: &Plan,
     refused: &HashSet<EventUid>,
     firsts: &HashMap<Key, FirstSeen>,
-) -> Result<Vec<AppendResult>, StoreError> {
+) -> Vec<AppendResult> {
     let answer = |(index, append): (usize, &Append)| {
         let leader = &batch[plan.leader[index]];
         let first = if refused.contains(&leader.event.uid) {
-            *firsts.get(&key_of(&leader.event)).ok_or_else(vanished)?
+            match firsts.get(&key_of(&leader.event)) {
+                Some(first) => *first,
+                // It was pruned in between, or could not be read: a repeat settles it.
+                None => return AppendResult::Unknown,
+            }
         } else if plan.leader[index] == index {
-            return Ok(AppendResult::Accepted);
+            return AppendResult::Accepted;
         } else {
             FirstSeen {
                 uid: leader.event.uid,
@@ -70,11 +74,11 @@ pub(crate) fn resolve(
                 accepted_at: leader.event.accepted_at,
             }
         };
-        Ok(if first.content_hash == append.content_hash {
+        if first.content_hash == append.content_hash {
             AppendResult::Duplicate { uid: first.uid, accepted_at: first.accepted_at }
         } else {
             AppendResult::Anomaly
-        })
+        }
     };
     batch.iter().enumerate().map(answer).collect()
 }
@@ -88,9 +92,4 @@ pub(crate) fn first_uid(
 ) -> EventUid {
     let leader = &batch[plan.leader[index]].event;
     firsts.get(&key_of(leader)).map_or(leader.uid, |first| first.uid)
-}
-
-/// The first was pruned between the two statements, or its writer rolled back: a repeat settles it.
-fn vanished() -> StoreError {
-    StoreError::Unavailable("a dedup row vanished while it was read".into())
 }

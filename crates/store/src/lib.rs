@@ -28,7 +28,7 @@ mod postgres;
 use config::ConfigDb;
 use embedded::{DirectoryLock, EmbeddedQueue};
 use history::HistoryDb;
-use postgres::PostgresQueue;
+use postgres::{Deadline, PostgresQueue};
 use sea_orm::{
     DatabaseConnection, SqlxPostgresConnector, SqlxSqliteConnector,
     sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -55,6 +55,7 @@ pub struct Store {
     pub config: Arc<dyn ConfigStore>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
+    embedded: Option<EmbeddedQueue>,
 }
 
 /// A store could not be opened.
@@ -95,7 +96,11 @@ impl Store {
     /// Configuration as data planes read it.
     #[must_use]
     pub fn config_source(&self) -> Arc<dyn ConfigSource> {
-        Arc::clone(&self.config) as Arc<dyn ConfigSource>
+        let config = Arc::clone(&self.config);
+        match &self.postgres {
+            Some(_) => Arc::new(Deadline(config)),
+            None => config,
+        }
     }
 
     /// Opens the embedded store in a directory, made and migrated when needed. One process at a time.
@@ -126,11 +131,12 @@ impl Store {
         let queue = EmbeddedQueue::open(lock, clock).await?;
         Ok(Self {
             log: Arc::new(queue.clone()),
-            queue: Arc::new(queue),
+            queue: Arc::new(queue.clone()),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
+            embedded: Some(queue),
         })
     }
 
@@ -140,7 +146,8 @@ impl Store {
     /// When it does not answer, is not durable, or its schema does not fit this program.
     pub async fn open_postgres(url: &str, now: Timestamp) -> Result<Self, OpenError> {
         let queue = PostgresQueue::connect(url).await?;
-        let db = SqlxPostgresConnector::from_sqlx_postgres_pool(queue.pool().clone());
+        let pool = postgres::people_pool(url).await?;
+        let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
         match turnbuckle_migrations::status(&db).await.map_err(error::store_error)? {
             SchemaStatus::Current => {}
             SchemaStatus::Empty => return Err(OpenError::SchemaEmpty),
@@ -153,12 +160,13 @@ impl Store {
         }
         queue.ensure_partitions(now).await?;
         Ok(Self {
-            log: Arc::new(queue.clone()),
-            queue: Arc::new(queue.clone()),
+            log: Arc::new(Deadline(queue.clone())),
+            queue: Arc::new(Deadline(queue.clone())),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
+            embedded: None,
         })
     }
 
@@ -194,6 +202,9 @@ impl Store {
     /// # Errors
     /// When it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
+        if let Some(embedded) = &self.embedded {
+            embedded.ping().await?;
+        }
         self.db.ping().await.map_err(error::store_error)
     }
 }

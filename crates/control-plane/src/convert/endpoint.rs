@@ -1,6 +1,7 @@
 //! Endpoints on the wire.
 
 use super::{
+    change::{self, split_name},
     etag, finish, key_ring,
     mask::{Fields, Mask},
     new_id, page, single,
@@ -15,6 +16,7 @@ use crate::{
     key_material::WantedKey,
     names::{EndpointName, RetryPolicyName, TenantName},
     page::Page,
+    write::Upsert,
 };
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
@@ -282,6 +284,22 @@ pub(crate) fn update(
     finish(violations, command)
 }
 
+pub(crate) fn upsert(
+    request: v1::UpdateEndpointRequest,
+    targets: &dyn TargetPolicy,
+) -> Result<Upsert<UpdateEndpoint, CreateEndpoint>, Error> {
+    let wanted = request.allow_missing.then(|| request.endpoint.clone().unwrap_or_default());
+    let update = update(request, targets)?;
+    let create = wanted.map(|endpoint| {
+        let (parent, endpoint_id) = split_name(&endpoint.name);
+        let endpoint = Some(endpoint);
+        let request =
+            v1::CreateEndpointRequest { parent, endpoint_id, endpoint, ..Default::default() };
+        create(request, targets)
+    });
+    change::upsert(update, create)
+}
+
 fn verb(name: &str, sent_etag: &str) -> Result<EndpointVerb, Error> {
     let mut violations = Violations::new();
     let name = violations.take("name", EndpointName::parse(name));
@@ -330,7 +348,7 @@ pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
     };
     v1::Endpoint {
         name: name.to_string(),
-        uid: endpoint.id.to_string(),
+        uid: value::uid(&endpoint.meta, endpoint.id),
         display_name: endpoint.display_name.clone(),
         target: Some(wire_target(&endpoint.target)),
         signature_profile: wire_profile(endpoint.signature_profile).into(),
@@ -349,7 +367,8 @@ pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
 
 /// The one answer that shows the secret.
 pub(crate) fn created(created: &CreatedEndpoint) -> v1::Endpoint {
-    v1::Endpoint { signing_secret: created.secret.expose().to_owned(), ..message(&created.view) }
+    let secret = created.secret.as_ref().map(|secret| secret.expose().to_owned());
+    v1::Endpoint { signing_secret: secret.unwrap_or_default(), ..message(&created.view) }
 }
 
 pub(crate) fn messages(page: &Page<EndpointView>) -> v1::ListEndpointsResponse {

@@ -1,6 +1,7 @@
 //! Event types on the wire.
 
 use super::{
+    change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
     page, single,
@@ -12,6 +13,7 @@ use crate::{
     },
     names::{EventTypeName, TenantName},
     page::Page,
+    write::Upsert,
 };
 use turnbuckle_domain::{Error, TypeName, Violations};
 use turnbuckle_proto::v1;
@@ -78,6 +80,24 @@ pub(crate) fn update(request: v1::UpdateEventTypeRequest) -> Result<UpdateEventT
     finish(violations, name.map(|name| UpdateEventType { name, etag, description, labels }))
 }
 
+pub(crate) fn upsert(
+    request: v1::UpdateEventTypeRequest,
+) -> Result<Upsert<UpdateEventType, CreateEventType>, Error> {
+    let wanted = request.allow_missing.then(|| request.event_type.clone().unwrap_or_default());
+    let update = update(request)?;
+    let create = wanted.map(|event_type| {
+        let (parent, event_type_id) = split_name(&event_type.name);
+        let event_type = Some(event_type);
+        create(v1::CreateEventTypeRequest {
+            parent,
+            event_type_id,
+            event_type,
+            ..Default::default()
+        })
+    });
+    change::upsert(update, create)
+}
+
 pub(crate) fn delete(request: v1::DeleteEventTypeRequest) -> Result<DeleteEventType, Error> {
     let mut violations = Violations::new();
     let name = violations.take("name", EventTypeName::parse(&request.name));
@@ -91,7 +111,7 @@ pub(crate) fn message(view: &EventTypeView) -> v1::EventType {
     let name = EventTypeName { tenant: view.tenant.clone(), id: event_type.type_name.clone() };
     v1::EventType {
         name: name.to_string(),
-        uid: event_type.id.to_string(),
+        uid: value::uid(&event_type.meta, event_type.id),
         description: event_type.description.clone(),
         labels: value::label_map(&event_type.labels),
         create_time: meta.create_time,
@@ -117,6 +137,7 @@ mod tests {
             parent: "tenants/acme".to_owned(),
             event_type_id: id.to_owned(),
             event_type: None,
+            ..Default::default()
         };
         assert_eq!(create(request("order.paid")).unwrap().type_name.as_str(), "order.paid");
         for bad in ["", "order.", "order.*", "a b"] {

@@ -183,8 +183,11 @@ pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
 
 /// The one answer that shows the secret.
 pub(crate) fn created(created: &CreatedKey) -> v1::Key {
-    let secret = created.secret.expose().to_owned();
-    v1::Key { secret, ..key_message(&created.endpoint, &created.key, created.at) }
+    let secret = created.secret.as_ref().map(|secret| secret.expose().to_owned());
+    v1::Key {
+        secret: secret.unwrap_or_default(),
+        ..key_message(&created.endpoint, &created.key, created.at)
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +203,7 @@ mod tests {
             etag: "\"4\"".to_owned(),
             algorithm: number,
             secret: secret.to_owned(),
+            ..Default::default()
         })
     }
 

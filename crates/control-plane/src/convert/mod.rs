@@ -1,5 +1,7 @@
 //! Wire to commands, with every violation at once; rows to wire, which cannot fail.
 
+pub(crate) mod audit;
+pub(crate) mod change;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod key_ring;

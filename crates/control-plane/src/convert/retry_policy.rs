@@ -1,6 +1,7 @@
 //! Retry policies on the wire.
 
 use super::{
+    change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
     new_id, page, single,
@@ -12,6 +13,7 @@ use crate::{
     retry_policy::{
         CreateRetryPolicy, DeleteRetryPolicy, ListRetryPolicies, RetryPolicyView, UpdateRetryPolicy,
     },
+    write::Upsert,
 };
 use std::{ops::RangeInclusive, time::Duration};
 use turnbuckle_domain::{Backoff, Error, Jitter, RetryRule, Violations, retry_limits};
@@ -279,6 +281,24 @@ pub(crate) fn update(request: v1::UpdateRetryPolicyRequest) -> Result<UpdateRetr
     finish(violations, command)
 }
 
+pub(crate) fn upsert(
+    request: v1::UpdateRetryPolicyRequest,
+) -> Result<Upsert<UpdateRetryPolicy, CreateRetryPolicy>, Error> {
+    let wanted = request.allow_missing.then(|| request.retry_policy.clone().unwrap_or_default());
+    let update = update(request)?;
+    let create = wanted.map(|retry_policy| {
+        let (parent, retry_policy_id) = split_name(&retry_policy.name);
+        let retry_policy = Some(retry_policy);
+        create(v1::CreateRetryPolicyRequest {
+            parent,
+            retry_policy_id,
+            retry_policy,
+            ..Default::default()
+        })
+    });
+    change::upsert(update, create)
+}
+
 pub(crate) fn delete(request: v1::DeleteRetryPolicyRequest) -> Result<DeleteRetryPolicy, Error> {
     let mut violations = Violations::new();
     let name = violations.take("name", RetryPolicyName::parse(&request.name));
@@ -316,7 +336,7 @@ pub(crate) fn message(view: &RetryPolicyView) -> v1::RetryPolicy {
     let name = RetryPolicyName { tenant: view.tenant.clone(), id: policy.slug.clone() };
     v1::RetryPolicy {
         name: name.to_string(),
-        uid: policy.id.to_string(),
+        uid: value::uid(&policy.meta, policy.id),
         version: policy.version,
         backoff: Some(wire_backoff(&rule.backoff)),
         jitter: wire_jitter(rule.jitter).into(),

@@ -1,6 +1,7 @@
 //! Subscriptions on the wire.
 
 use super::{
+    change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
     new_id, page, single,
@@ -13,6 +14,7 @@ use crate::{
         CreateSubscription, DeleteSubscription, ListSubscriptions, SubscriptionView,
         UpdateSubscription,
     },
+    write::Upsert,
 };
 use turnbuckle_domain::{Error, PayloadFormat, ResourceId, TypePattern, Violations, limits};
 use turnbuckle_proto::v1;
@@ -152,6 +154,24 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
     finish(violations, command)
 }
 
+pub(crate) fn upsert(
+    request: v1::UpdateSubscriptionRequest,
+) -> Result<Upsert<UpdateSubscription, CreateSubscription>, Error> {
+    let wanted = request.allow_missing.then(|| request.subscription.clone().unwrap_or_default());
+    let update = update(request)?;
+    let create = wanted.map(|subscription| {
+        let (parent, subscription_id) = split_name(&subscription.name);
+        let subscription = Some(subscription);
+        create(v1::CreateSubscriptionRequest {
+            parent,
+            subscription_id,
+            subscription,
+            ..Default::default()
+        })
+    });
+    change::upsert(update, create)
+}
+
 pub(crate) fn delete(request: v1::DeleteSubscriptionRequest) -> Result<DeleteSubscription, Error> {
     let mut violations = Violations::new();
     let name = violations.take("name", SubscriptionName::parse(&request.name));
@@ -166,7 +186,7 @@ pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
     let endpoint = EndpointName { tenant: view.tenant.clone(), id: view.endpoint.clone() };
     v1::Subscription {
         name: name.to_string(),
-        uid: subscription.id.to_string(),
+        uid: value::uid(&subscription.meta, subscription.id),
         endpoint: endpoint.to_string(),
         event_types: subscription.patterns.iter().map(ToString::to_string).collect(),
         payload_format: wire_format(subscription.format).into(),
@@ -197,6 +217,7 @@ mod tests {
                 event_types: patterns.iter().map(|text| (*text).to_owned()).collect(),
                 ..Default::default()
             }),
+            ..Default::default()
         }
     }
 
@@ -240,6 +261,7 @@ mod tests {
                 update_mask: Some(prost_types::FieldMask {
                     paths: paths.iter().map(|path| (*path).to_owned()).collect(),
                 }),
+                ..Default::default()
             })
         };
         assert!(update_with(&[]).unwrap().endpoint.is_some());

@@ -88,7 +88,7 @@ pub(crate) fn message(tenant: &Tenant) -> v1::Tenant {
     let meta = WireMeta::from(&tenant.meta);
     v1::Tenant {
         name: TenantName(tenant.slug.clone()).to_string(),
-        uid: tenant.id.to_string(),
+        uid: value::uid(&tenant.meta, tenant.id),
         display_name: tenant.display_name.clone(),
         labels: value::label_map(&tenant.labels),
         create_time: meta.create_time,
@@ -112,11 +112,19 @@ mod tests {
     #[test]
     fn ids_of_tenants_are_required_and_have_no_underscore() {
         for bad in ["", "a_b", "A", "1a", "-a"] {
-            let request = v1::CreateTenantRequest { tenant_id: bad.to_owned(), tenant: None };
+            let request = v1::CreateTenantRequest {
+                tenant_id: bad.to_owned(),
+                tenant: None,
+                ..Default::default()
+            };
             let error = create(request).unwrap_err().to_string();
             assert!(error.contains("tenant_id: "), "{bad}: {error}");
         }
-        let request = v1::CreateTenantRequest { tenant_id: "acme-2".to_owned(), tenant: None };
+        let request = v1::CreateTenantRequest {
+            tenant_id: "acme-2".to_owned(),
+            tenant: None,
+            ..Default::default()
+        };
         assert_eq!(create(request).unwrap().slug.as_str(), "acme-2");
     }
 
@@ -124,7 +132,11 @@ mod tests {
     fn all_violations_come_at_once() {
         let labels = [("bad key".to_owned(), String::new())].into();
         let tenant = v1::Tenant { display_name: "x".repeat(201), labels, ..Default::default() };
-        let request = v1::CreateTenantRequest { tenant_id: "A".to_owned(), tenant: Some(tenant) };
+        let request = v1::CreateTenantRequest {
+            tenant_id: "A".to_owned(),
+            tenant: Some(tenant),
+            ..Default::default()
+        };
         let Err(Error::Invalid(list)) = create(request) else { panic!("accepted") };
         let fields: Vec<&str> = list.iter().map(|violation| violation.field.as_str()).collect();
         assert_eq!(fields, ["tenant_id", "tenant.display_name", "tenant.labels"]);
@@ -142,6 +154,7 @@ mod tests {
             update_mask: Some(prost_types::FieldMask {
                 paths: paths.iter().map(|path| (*path).to_owned()).collect(),
             }),
+            ..Default::default()
         };
         let set = update(request(&[])).unwrap();
         assert_eq!((set.display_name.as_deref(), set.labels.is_some()), (Some("Acme"), false));

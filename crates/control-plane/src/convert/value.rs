@@ -108,12 +108,25 @@ pub(super) struct WireMeta {
 impl From<&Meta> for WireMeta {
     fn from(meta: &Meta) -> Self {
         let Revision(revision) = meta.revision;
+        // What was only validated has no etag: there is nothing to compare with.
+        let etag = match meta.revision {
+            Revision::ZERO => String::new(),
+            made => made.etag(),
+        };
         Self {
             create_time: Some(timestamp(meta.created_at)),
             update_time: Some(timestamp(meta.updated_at)),
-            etag: meta.revision.etag(),
+            etag,
             revision,
         }
+    }
+}
+
+/// The id of a resource, once it has been made.
+pub(super) fn uid(meta: &Meta, id: impl std::fmt::Display) -> String {
+    match meta.revision {
+        Revision::ZERO => String::new(),
+        _ => id.to_string(),
     }
 }
 

@@ -1,11 +1,14 @@
 //! The Endpoints service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::endpoint as convert, endpoint::Endpoints};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use turnbuckle_domain::TargetPolicy;
-use turnbuckle_proto::v1::{self, endpoints_server::Endpoints as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    endpoints_server::{Endpoints as Contract, SERVICE_NAME},
+};
 
 /// Serves endpoints.
 pub(crate) struct Service(Endpoints);
@@ -26,9 +29,11 @@ impl Contract for Service {
         &self,
         request: Request<v1::CreateEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
-        let (caller, command) =
-            decode(request, |request| convert::create(request, self.targets()))?;
-        let answer = self.0.create(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "CreateEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, |request| {
+            convert::create(request, self.targets())
+        })?;
+        let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
 
@@ -54,18 +59,21 @@ impl Contract for Service {
         &self,
         request: Request<v1::UpdateEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
-        let (caller, command) =
-            decode(request, |request| convert::update(request, self.targets()))?;
-        let answer = self.0.update(&caller, &command).await.map_err(refuse)?;
-        Ok(Response::new(convert::message(&answer)))
+        let method = (SERVICE_NAME, "UpdateEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, |request| {
+            convert::upsert(request, self.targets())
+        })?;
+        let answer = self.0.upsert(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::created(&answer)))
     }
 
     async fn delete_endpoint(
         &self,
         request: Request<v1::DeleteEndpointRequest>,
     ) -> Result<Response<()>, Status> {
-        let (caller, command) = decode(request, convert::delete)?;
-        self.0.delete(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "DeleteEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
+        self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
     }
 
@@ -73,8 +81,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::DisableEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
-        let (caller, command) = decode(request, convert::disable)?;
-        let answer = self.0.disable(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "DisableEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::disable)?;
+        let answer = self.0.disable(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -82,8 +91,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::EnableEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
-        let (caller, command) = decode(request, convert::enable)?;
-        let answer = self.0.enable(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "EnableEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::enable)?;
+        let answer = self.0.enable(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 }

@@ -1,10 +1,13 @@
 //! The Keys service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::key_ring as convert, key_ring::Keys};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, keys_server::Keys as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    keys_server::{Keys as Contract, SERVICE_NAME},
+};
 
 /// Serves keys.
 pub(crate) struct Service(Keys);
@@ -30,8 +33,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::StageKeyRequest>,
     ) -> Result<Response<v1::Key>, Status> {
-        let (caller, command) = decode(request, convert::stage)?;
-        let answer = self.0.stage(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "StageKey");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::stage)?;
+        let answer = self.0.stage(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
 
@@ -39,8 +43,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::ActivateKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
-        let (caller, command) = decode(request, convert::activate)?;
-        let answer = self.0.activate(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "ActivateKey");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::activate)?;
+        let answer = self.0.activate(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -48,8 +53,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::RotateKeyRequest>,
     ) -> Result<Response<v1::Key>, Status> {
-        let (caller, command) = decode(request, convert::rotate)?;
-        let answer = self.0.rotate(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "RotateKey");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::rotate)?;
+        let answer = self.0.rotate(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
 
@@ -57,8 +63,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::RollbackKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
-        let (caller, command) = decode(request, convert::rollback)?;
-        let answer = self.0.rollback(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "RollbackKey");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::rollback)?;
+        let answer = self.0.rollback(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -66,8 +73,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::RevokeKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
-        let (caller, command) = decode(request, convert::revoke)?;
-        let answer = self.0.revoke(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "RevokeKey");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::revoke)?;
+        let answer = self.0.revoke(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 }

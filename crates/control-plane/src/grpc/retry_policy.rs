@@ -1,10 +1,13 @@
 //! The RetryPolicies service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::retry_policy as convert, retry_policy::RetryPolicies};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, retry_policies_server::RetryPolicies as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    retry_policies_server::{RetryPolicies as Contract, SERVICE_NAME},
+};
 
 /// Serves retry policies.
 pub(crate) struct Service(RetryPolicies);
@@ -21,8 +24,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::CreateRetryPolicyRequest>,
     ) -> Result<Response<v1::RetryPolicy>, Status> {
-        let (caller, command) = decode(request, convert::create)?;
-        let answer = self.0.create(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "CreateRetryPolicy");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -48,8 +52,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::UpdateRetryPolicyRequest>,
     ) -> Result<Response<v1::RetryPolicy>, Status> {
-        let (caller, command) = decode(request, convert::update)?;
-        let answer = self.0.update(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "UpdateRetryPolicy");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::upsert)?;
+        let answer = self.0.upsert(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -57,8 +62,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::DeleteRetryPolicyRequest>,
     ) -> Result<Response<()>, Status> {
-        let (caller, command) = decode(request, convert::delete)?;
-        self.0.delete(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "DeleteRetryPolicy");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
+        self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
     }
 }

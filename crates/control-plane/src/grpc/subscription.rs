@@ -1,10 +1,13 @@
 //! The Subscriptions service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::subscription as convert, subscription::Subscriptions};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, subscriptions_server::Subscriptions as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    subscriptions_server::{SERVICE_NAME, Subscriptions as Contract},
+};
 
 /// Serves subscriptions.
 pub(crate) struct Service(Subscriptions);
@@ -21,8 +24,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::CreateSubscriptionRequest>,
     ) -> Result<Response<v1::Subscription>, Status> {
-        let (caller, command) = decode(request, convert::create)?;
-        let answer = self.0.create(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "CreateSubscription");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -48,8 +52,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::UpdateSubscriptionRequest>,
     ) -> Result<Response<v1::Subscription>, Status> {
-        let (caller, command) = decode(request, convert::update)?;
-        let answer = self.0.update(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "UpdateSubscription");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::upsert)?;
+        let answer = self.0.upsert(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -57,8 +62,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::DeleteSubscriptionRequest>,
     ) -> Result<Response<()>, Status> {
-        let (caller, command) = decode(request, convert::delete)?;
-        self.0.delete(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "DeleteSubscription");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
+        self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
     }
 }

@@ -1,10 +1,13 @@
 //! The Tenants service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::tenant as convert, tenant::Tenants};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, tenants_server::Tenants as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    tenants_server::{SERVICE_NAME, Tenants as Contract},
+};
 
 /// Serves tenants.
 pub(crate) struct Service(Tenants);
@@ -21,8 +24,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::CreateTenantRequest>,
     ) -> Result<Response<v1::Tenant>, Status> {
-        let (caller, command) = decode(request, convert::create)?;
-        let answer = self.0.create(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "CreateTenant");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -48,8 +52,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::Tenant>, Status> {
-        let (caller, command) = decode(request, convert::update)?;
-        let answer = self.0.update(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "UpdateTenant");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::update)?;
+        let answer = self.0.update(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 
@@ -57,8 +62,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::DeleteTenantRequest>,
     ) -> Result<Response<()>, Status> {
-        let (caller, command) = decode(request, convert::delete)?;
-        self.0.delete(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "DeleteTenant");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
+        self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
     }
 }

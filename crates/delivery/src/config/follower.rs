@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -16,9 +16,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use turnbuckle_domain::{
-    Clock, ConfigSource, Propagation, Revision, SecretSealer, StoreError, Timestamp,
-};
+use turnbuckle_domain::{ConfigSource, Propagation, Revision, SecretSealer, StoreError};
 
 /// Polling is the truth: a change is in use everywhere within this plus one read.
 const POLL: Duration = Duration::from_secs(1);
@@ -31,14 +29,34 @@ pub struct ConfigHandle {
     index: Arc<ArcSwap<ConfigIndex>>,
     applied: watch::Receiver<Revision>,
     hint: Arc<Notify>,
-    checked_at: Arc<AtomicI64>,
+    reads: Arc<ReadCounts>,
+}
+
+/// Reads of the source are numbered from one.
+#[derive(Default)]
+struct ReadCounts {
+    begun: AtomicU64,
+    completed: AtomicU64,
+}
+
+/// How far reading has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
+    /// Number of the last read that began.
+    pub begun: u64,
+    /// Number of the last read that completed: the index has everything committed before it began.
+    pub completed: u64,
 }
 
 impl ConfigHandle {
-    /// The source had nothing newer than the present index at this time.
+    /// How far reading has come. Something committed before a moment is in the index once a read
+    /// that began after that moment has completed; no clock is needed to tell.
     #[must_use]
-    pub fn checked_at(&self) -> Timestamp {
-        Timestamp::from_micros(self.checked_at.load(Ordering::Acquire))
+    pub fn reads(&self) -> Reads {
+        Reads {
+            begun: self.reads.begun.load(Ordering::SeqCst),
+            completed: self.reads.completed.load(Ordering::SeqCst),
+        }
     }
 
     /// The present index.
@@ -76,12 +94,11 @@ impl Propagation for ConfigHandle {
 /// The task that reads changes and swaps the index.
 pub struct ConfigFollower {
     source: Arc<dyn ConfigSource>,
-    clock: Arc<dyn Clock>,
     tools: Tools,
     index: Arc<ArcSwap<ConfigIndex>>,
     applied: watch::Sender<Revision>,
     hint: Arc<Notify>,
-    checked_at: Arc<AtomicI64>,
+    reads: Arc<ReadCounts>,
 }
 
 impl ConfigFollower {
@@ -91,26 +108,24 @@ impl ConfigFollower {
     /// When the source does not answer.
     pub async fn start(
         source: Arc<dyn ConfigSource>,
-        clock: Arc<dyn Clock>,
         guard: Arc<EgressGuard>,
         sealer: Arc<dyn SecretSealer>,
     ) -> Result<(Self, ConfigHandle), StoreError> {
         let (applied, receiver) = watch::channel(Revision::ZERO);
         let follower = Self {
             source,
-            clock,
             tools: Tools { guard, sealer },
             index: Arc::new(ArcSwap::from_pointee(ConfigIndex::default())),
             applied,
             hint: Arc::new(Notify::new()),
-            checked_at: Arc::default(),
+            reads: Arc::default(),
         };
         follower.catch_up().await?;
         let handle = ConfigHandle {
             index: Arc::clone(&follower.index),
             applied: receiver,
             hint: Arc::clone(&follower.hint),
-            checked_at: Arc::clone(&follower.checked_at),
+            reads: Arc::clone(&follower.reads),
         };
         Ok((follower, handle))
     }
@@ -134,7 +149,7 @@ impl ConfigFollower {
 
     async fn catch_up(&self) -> Result<(), StoreError> {
         let present = self.index.load_full();
-        let asked_at = self.clock.now();
+        let number = self.reads.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let newest = self.source.revision().await?;
         if newest > present.revision() {
             let delta = self.source.changes_since(present.revision()).await?;
@@ -144,7 +159,7 @@ impl ConfigFollower {
             metrics::gauge!("turnbuckle_config_revision").set(revision.0 as f64);
             self.applied.send_replace(revision);
         }
-        self.checked_at.store(asked_at.micros(), Ordering::Release);
+        self.reads.completed.store(number, Ordering::SeqCst);
         Ok(())
     }
 }

@@ -30,17 +30,19 @@ impl Attempter {
         Self { sender, metrics: AttemptMetrics::new() }
     }
 
-    /// Makes one attempt. A panic inside is an outcome too: it costs neither slot nor delivery.
+    /// Makes one attempt; no outcome when `is_current` said no before anything was sent. A panic
+    /// inside is an outcome too: it costs neither slot nor delivery.
     pub(crate) async fn attempt(
         &self,
         entry: &EndpointEntry,
         job: &Job,
         now: Timestamp,
-    ) -> (AttemptOutcome, Duration) {
-        let attempt = AssertUnwindSafe(self.send(entry, job, now)).catch_unwind();
+        is_current: &(dyn Fn() -> bool + Send + Sync),
+    ) -> (Option<AttemptOutcome>, Duration) {
+        let attempt = AssertUnwindSafe(self.send(entry, job, now, is_current)).catch_unwind();
         attempt.await.unwrap_or_else(|_| {
             tracing::error!(delivery.id = %job.delivery.id, "an attempt panicked");
-            (AttemptOutcome::Failed { fault: RequestFault::Worker }, Duration::ZERO)
+            (Some(AttemptOutcome::Failed { fault: RequestFault::Worker }), Duration::ZERO)
         })
     }
 
@@ -49,23 +51,24 @@ impl Attempter {
         entry: &EndpointEntry,
         job: &Job,
         now: Timestamp,
-    ) -> (AttemptOutcome, Duration) {
+        is_current: &(dyn Fn() -> bool + Send + Sync),
+    ) -> (Option<AttemptOutcome>, Duration) {
         let Some(target) = &entry.target else {
-            return (AttemptOutcome::Blocked, Duration::ZERO);
+            return (Some(AttemptOutcome::Blocked), Duration::ZERO);
         };
         let body = body(&job.event, job.delivery.format);
         let headers = match headers(entry, job, &body.content_type, &body.bytes, now) {
             Ok(headers) => headers,
-            Err(fault) => return (AttemptOutcome::Failed { fault }, Duration::ZERO),
+            Err(fault) => return (Some(AttemptOutcome::Failed { fault }), Duration::ZERO),
         };
         let timeout = entry.endpoint.target.timeout;
-        let request = OutgoingRequest { target, headers, body: body.bytes, timeout };
-        let sent = self.sender.send(request).await;
+        let request = OutgoingRequest { target, headers, body: body.bytes, timeout, is_current };
+        let Some(sent) = self.sender.send(request).await else { return (None, Duration::ZERO) };
         self.metrics.duration.record(sent.duration);
         if sent.reused {
             self.metrics.reused.increment(1);
         }
-        (sent.outcome, sent.duration)
+        (Some(sent.outcome), sent.duration)
     }
 }
 

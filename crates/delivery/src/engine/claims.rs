@@ -2,12 +2,13 @@
 
 use super::{
     input::Input,
-    limits::{DISCOVERY_MIN, DISCOVERY_SHARE},
+    limits::{DISCOVERY_MAX, DISCOVERY_MIN, DISCOVERY_SHARE},
 };
-use std::{sync::Arc, time::Duration};
+use futures_util::FutureExt as _;
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
-use turnbuckle_domain::{DeliveryQueue, EndpointId, LaneClaim, Shard, Timestamp};
+use turnbuckle_domain::{DeliveryQueue, EndpointId, LaneClaim, Shard, StoreError, Timestamp};
 
 /// Starts reads whose answers come back as inputs. At most one of each kind is under way.
 pub(super) struct Reads {
@@ -25,13 +26,7 @@ impl Reads {
         self.claiming = true;
         let (queue, inputs) = (Arc::clone(&self.queue), self.inputs.clone());
         self.tasks.spawn(async move {
-            let rows = match queue.claim(&lanes, due_by).await {
-                Ok(rows) => Some(rows),
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "claim failed");
-                    None
-                }
-            };
+            let rows = ended("claim", queue.claim(&lanes, due_by)).await;
             answer(&inputs, Input::Claimed { lanes, rows }).await;
         });
     }
@@ -41,13 +36,7 @@ impl Reads {
         self.discovering = Some(Instant::now());
         let (queue, inputs) = (Arc::clone(&self.queue), self.inputs.clone());
         self.tasks.spawn(async move {
-            let lanes = match queue.pending(&shards).await {
-                Ok(lanes) => lanes,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "discovery failed");
-                    Vec::new()
-                }
-            };
+            let lanes = ended("discovery", queue.pending(&shards)).await.unwrap_or_default();
             answer(&inputs, Input::Discovered { lanes, shared }).await;
         });
     }
@@ -58,9 +47,7 @@ impl Reads {
         self.hinting = true;
         let (queue, inputs) = (Arc::clone(&self.queue), self.inputs.clone());
         self.tasks.spawn(async move {
-            if let Err(error) = queue.hint(&endpoints).await {
-                tracing::debug!(error = &error as &dyn std::error::Error, "hint not sent");
-            }
+            ended("hint", queue.hint(&endpoints)).await;
             answer(&inputs, Input::Hinted).await;
         });
     }
@@ -68,7 +55,27 @@ impl Reads {
     /// Schedules the next discovery so that it takes a bounded share of the reader's time.
     pub(super) fn discovered(&mut self) {
         let took = self.discovering.take().map_or(Duration::ZERO, |began| began.elapsed());
-        self.next_discovery = Instant::now() + DISCOVERY_MIN.max(took * DISCOVERY_SHARE);
+        self.next_discovery =
+            Instant::now() + (took * DISCOVERY_SHARE).clamp(DISCOVERY_MIN, DISCOVERY_MAX);
+    }
+}
+
+/// A read that always comes to an end, whatever happens to it: the dispatcher waits for its answer
+/// before it asks again.
+async fn ended<T>(
+    what: &'static str,
+    read: impl Future<Output = Result<T, StoreError>>,
+) -> Option<T> {
+    match AssertUnwindSafe(read).catch_unwind().await {
+        Ok(Ok(answer)) => Some(answer),
+        Ok(Err(error)) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, what, "the store failed");
+            None
+        }
+        Err(_) => {
+            tracing::error!(what, "reading the store panicked");
+            None
+        }
     }
 }
 

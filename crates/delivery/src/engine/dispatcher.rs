@@ -1,5 +1,6 @@
 //! The dispatcher: the one task that owns every lane.
 
+mod holdings;
 mod react;
 mod start;
 
@@ -8,7 +9,10 @@ use super::{
     claims::Reads,
     input::Input,
     lane::Lane,
-    limits::{CLAIM_LANES, CLAIM_ROWS, EngineSettings, INPUT_BATCH, INPUTS},
+    limits::{
+        CLAIM_BYTES, CLAIM_LANES, CLAIM_ROWS, CLOCK_SKEW, DISCOVERY_MIN, EngineSettings,
+        INPUT_BATCH, INPUTS, LANE_ROWS_MIN,
+    },
     settle::SettleQueue,
 };
 use crate::{config::ConfigHandle, metrics::EngineMetrics};
@@ -18,7 +22,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, watch},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -38,6 +42,8 @@ pub(crate) struct DispatcherParts {
     pub(crate) settings: EngineSettings,
     /// Whether other processes publish into this store too.
     pub(crate) shared_store: bool,
+    /// Tells the lease keeper which shards can go.
+    pub(crate) emptied: watch::Sender<HashSet<Shard>>,
 }
 
 pub(crate) struct Dispatcher {
@@ -55,9 +61,14 @@ pub(crate) struct Dispatcher {
     reads: Reads,
     lanes: HashMap<EndpointId, Lane>,
     leases: HashMap<Shard, ShardLease>,
+    /// Since when each shard is ours.
+    gained_at: HashMap<Shard, Timestamp>,
+    /// Shards on their way to other workers.
     leaving: HashSet<Shard>,
-    given_back: Option<(Vec<Shard>, oneshot::Sender<()>)>,
-    certain: bool,
+    /// Those of them that have nothing in flight.
+    emptied: watch::Sender<HashSet<Shard>>,
+    /// Nothing starts after this, unless the leases are renewed.
+    valid_until: Instant,
     stopping: bool,
     /// Lanes that can start something, in turn.
     ready: VecDeque<EndpointId>,
@@ -69,6 +80,8 @@ pub(crate) struct Dispatcher {
     foreign: HashSet<EndpointId>,
     metrics: EngineMetrics,
     in_flight: usize,
+    /// Lanes with something in flight.
+    busy_lanes: usize,
     unsettled: usize,
     held: usize,
     held_bytes: usize,
@@ -101,9 +114,10 @@ impl Dispatcher {
             reads,
             lanes: HashMap::new(),
             leases: HashMap::new(),
+            gained_at: HashMap::new(),
             leaving: HashSet::new(),
-            given_back: None,
-            certain: true,
+            emptied: parts.emptied,
+            valid_until: Instant::now(),
             stopping: false,
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
@@ -111,6 +125,7 @@ impl Dispatcher {
             foreign: HashSet::new(),
             metrics: EngineMetrics::new(),
             in_flight: 0,
+            busy_lanes: 0,
             unsettled: 0,
             held: 0,
             held_bytes: 0,
@@ -144,7 +159,7 @@ impl Dispatcher {
         self.fire_timers();
         self.start_ready();
         self.ask_store();
-        self.finish_give_back();
+        self.tell_emptied();
         self.report();
     }
 
@@ -174,11 +189,14 @@ impl Dispatcher {
 
     /// When to look even if nothing comes in: the nearest timer, or the next discovery.
     fn next_wake(&self) -> Instant {
-        let discovery = self.reads.next_discovery;
-        let Some(Reverse((at, _))) = self.timers.peek() else {
-            return discovery;
-        };
-        discovery.min(Instant::now() + at.since(self.clock.now()))
+        let idle = Instant::now() + DISCOVERY_MIN;
+        let can_discover =
+            self.is_certain() && !self.leases.is_empty() && self.reads.discovering.is_none();
+        let discovery = if can_discover { self.reads.next_discovery } else { idle };
+        match self.timers.peek() {
+            None => discovery,
+            Some(Reverse((at, _))) => discovery.min(Instant::now() + at.since(self.clock.now())),
+        }
     }
 
     fn fire_timers(&mut self) {
@@ -187,22 +205,23 @@ impl Dispatcher {
             && at <= now
         {
             self.timers.pop();
-            let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            if lane.armed != Some(at) {
+                // A nearer time was set since, and has had its turn.
                 continue;
-            };
+            }
+            lane.armed = None;
             if lane.suspended_until.is_some_and(|until| until <= now) {
                 lane.suspended_until = None;
-                self.mark_ready(endpoint);
             }
-            let Some(lane) = self.lanes.get_mut(&endpoint) else {
-                continue;
-            };
-            if lane.take_due_retries(now) {
+            let has_retries = lane.take_due_retries(now);
+            let next = [lane.next_retry(), lane.suspended_until].into_iter().flatten().min();
+            if has_retries {
                 self.make_hungry(endpoint);
             }
-            let lane = self.lanes.get(&endpoint);
-            if let Some(next) = lane.and_then(Lane::next_retry) {
-                self.timers.push(Reverse((next, endpoint)));
+            self.mark_ready(endpoint);
+            if let Some(next) = next {
+                self.arm(endpoint, next);
             }
         }
     }
@@ -226,7 +245,7 @@ impl Dispatcher {
             let endpoints = self.foreign.drain().collect();
             self.reads.hint(endpoints);
         }
-        if !self.certain || self.leases.is_empty() {
+        if !self.is_certain() || self.leases.is_empty() {
             return;
         }
         if !self.reads.claiming {
@@ -247,9 +266,9 @@ impl Dispatcher {
     fn wanted_claims(&mut self) -> (Vec<LaneClaim>, Timestamp) {
         let mut claims = Vec::new();
         let mut closing = None;
-        let mut rows = CLAIM_ROWS.min(self.room());
+        let mut rows = self.claim_rows();
         for _ in 0..self.hungry.len() {
-            if rows == 0 || claims.len() == CLAIM_LANES {
+            if claims.len() == CLAIM_LANES {
                 break;
             }
             let Some(endpoint) = self.hungry.pop_front() else {
@@ -270,13 +289,31 @@ impl Dispatcher {
             };
             // A few from each of many lanes: nobody's backlog fills a claim alone while others wait.
             let fair = rows.min((CLAIM_ROWS / (self.hungry.len() + 1)).max(16));
-            claim.limit = claim.limit.min(u16::try_from(fair).unwrap_or(u16::MAX));
-            rows -= usize::from(claim.limit);
+            // One that holds nothing gets a few even when the shared memory is full.
+            let least = LANE_ROWS_MIN.saturating_sub(lane.held());
+            claim.limit = claim.limit.min(u16::try_from(fair.max(least)).unwrap_or(u16::MAX));
+            if claim.limit == 0 {
+                lane.hungry = true;
+                self.hungry.push_back(endpoint);
+                continue;
+            }
+            rows = rows.saturating_sub(usize::from(claim.limit));
             lane.claim_started();
             claims.push(claim);
         }
-        let due_by = if closing == Some(true) { Timestamp::MAX } else { self.clock.now() };
+        let due_by = match closing {
+            Some(true) => Timestamp::MAX,
+            _ if self.shared_store => self.clock.now() + CLOCK_SKEW,
+            _ => self.clock.now(),
+        };
         (claims, due_by)
+    }
+
+    /// Rows that the next claim may bring: bounded by memory, and by bytes as far as the payloads at
+    /// hand tell what the next ones weigh.
+    fn claim_rows(&self) -> usize {
+        let weight = self.held_bytes / self.held.max(1);
+        CLAIM_ROWS.min(self.room()).min(CLAIM_BYTES / weight.max(1024))
     }
 
     /// Notes that a lane may want a claim.
@@ -291,25 +328,6 @@ impl Dispatcher {
 
     fn usable_shards(&self) -> Vec<Shard> {
         self.leases.keys().copied().filter(|shard| self.is_usable(*shard)).collect()
-    }
-
-    fn is_usable(&self, shard: Shard) -> bool {
-        self.leases.contains_key(&shard) && !self.leaving.contains(&shard)
-    }
-
-    fn finish_give_back(&mut self) {
-        let Some((shards, _)) = &self.given_back else {
-            return;
-        };
-        let busy = |lane: &Lane| shards.contains(&lane.shard) && lane.held() > lane.queued();
-        if self.lanes.values().any(busy) {
-            return;
-        }
-        if let Some((_, done)) = self.given_back.take()
-            && done.send(()).is_err()
-        {
-            tracing::debug!("the lease keeper stopped waiting; it will ask again");
-        }
     }
 
     fn report(&self) {

@@ -1,7 +1,7 @@
 //! What the dispatcher hears.
 
 use std::{sync::Arc, time::Duration};
-use tokio::sync::oneshot;
+use tokio::time::Instant;
 use turnbuckle_domain::{
     AttemptOutcome, Claimed, DeliveryId, EndpointId, Event, LaneClaim, LiveDelivery, NewDelivery,
     PendingLane, Shard, ShardLease, Timestamp,
@@ -17,6 +17,8 @@ pub(crate) struct Handoff {
 pub(crate) struct Job {
     pub(crate) delivery: LiveDelivery,
     pub(crate) event: Arc<Event>,
+    /// Its share of the payload's bytes: deliveries of one publish share one copy.
+    pub(crate) weight: usize,
 }
 
 /// The result of an attempt.
@@ -25,7 +27,8 @@ pub(crate) struct Done {
     pub(crate) lease: ShardLease,
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
-    pub(crate) outcome: AttemptOutcome,
+    /// None when nothing was sent, because the endpoint changed in the last moment.
+    pub(crate) outcome: Option<AttemptOutcome>,
 }
 
 /// Everything the dispatcher reacts to.
@@ -40,14 +43,14 @@ pub(crate) enum Input {
     Discovered { lanes: Vec<PendingLane>, shared: bool },
     /// These deliveries are settled, or no longer ours.
     Settled(Vec<(EndpointId, DeliveryId)>),
-    /// What this worker holds now.
-    Leases(Vec<ShardLease>),
-    /// Finish what is in flight in these shards and start nothing more there.
-    GiveBack { shards: Vec<Shard>, done: oneshot::Sender<()> },
-    /// Nothing is known about our leases since too long: start nothing.
-    LeasesUncertain,
+    /// What this worker holds now, and until when it may rely on that.
+    Leases { leases: Vec<ShardLease>, valid_until: Instant },
+    /// These shards are to go to other workers: finish what is in flight there, start nothing more.
+    GiveBack(Vec<Shard>),
     /// Other workers were told; the next hint may go.
     Hinted,
+    /// Somebody cancelled this delivery; its row is gone.
+    Cancelled(EndpointId, DeliveryId),
     /// Look at this endpoint.
     Wake(EndpointId),
 }

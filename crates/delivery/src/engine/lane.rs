@@ -2,7 +2,10 @@
 
 use super::{
     input::Job,
-    limits::{HANDOFF_LATE_MAX, LANE_QUEUE_MAX, LANE_REFILL_AT, RETRY_TIMES_MAX},
+    limits::{
+        HANDOFF_LATE_MAX, LANE_BYTES_MAX, LANE_QUEUE_MAX, LANE_REFILL_AT, LANE_ROWS_MIN,
+        RETRY_TIMES_MAX,
+    },
 };
 use std::{
     cmp::Reverse,
@@ -19,6 +22,7 @@ pub(crate) struct Lane {
     pub(crate) endpoint: EndpointId,
     pub(crate) shard: Shard,
     queue: VecDeque<Job>,
+    queued_bytes: usize,
     /// Queued, in flight, or settled but not yet committed: what a claim must not bring again.
     held: HashSet<DeliveryId>,
     pub(crate) in_flight: usize,
@@ -29,8 +33,15 @@ pub(crate) struct Lane {
     /// Settled while the claim was under way: the claim may have read them before.
     settled_in_claim: HashSet<DeliveryId>,
     overflowed: bool,
-    /// Where the last claim ended.
+    /// Where the last claim ended. Goes back when something came to light behind it.
     cursor: (Timestamp, DeliveryId),
+    /// The last delivery that any claim brought. Never goes back: a hand-off before it may have been
+    /// overtaken by a claim.
+    claimed_to: (Timestamp, DeliveryId),
+    /// When the dispatcher next looks at this lane, if it does.
+    pub(crate) armed: Option<Timestamp>,
+    /// How many reads of the configuration had begun when its endpoint was first missed.
+    pub(crate) unknown_since: Option<u64>,
     /// Its endpoint is disabled or deleted: what waits for a later time is to be ended now.
     closing: bool,
     /// When our own retries are due.
@@ -49,6 +60,7 @@ impl Lane {
             endpoint,
             shard: Shard::of(endpoint),
             queue: VecDeque::new(),
+            queued_bytes: 0,
             held: HashSet::new(),
             in_flight: 0,
             backlog: false,
@@ -56,6 +68,9 @@ impl Lane {
             settled_in_claim: HashSet::new(),
             overflowed: false,
             cursor: START,
+            claimed_to: START,
+            armed: None,
+            unknown_since: None,
             closing: false,
             retries: BinaryHeap::new(),
             ready: false,
@@ -84,25 +99,34 @@ impl Lane {
     /// Takes a delivery straight from its commit. When there is no room, or older ones still wait
     /// in the store, it stays there.
     pub(crate) fn hand_off(&mut self, job: Job, has_room: bool) -> Result<(), Job> {
-        if (job.delivery.due_at, job.delivery.id) <= self.cursor {
+        if (job.delivery.due_at, job.delivery.id) <= self.claimed_to {
             // A claim has been past it: it may have been sent already, while this was on its way.
             // The store knows.
             self.cursor = START;
             self.note_overflow();
             return Err(job);
         }
-        if !has_room || self.backlog || self.claiming || self.queue.len() >= LANE_QUEUE_MAX {
+        let has_room = self.held.len() < LANE_ROWS_MIN || (has_room && self.has_room());
+        if !has_room || self.backlog || self.claiming {
             self.note_overflow();
             return Err(job);
         }
+        // Not held: what is held is not behind `claimed_to`, and was not handed off before.
         self.push(job);
         Ok(())
     }
 
-    fn push(&mut self, job: Job) {
-        if self.held.insert(job.delivery.id) {
+    fn has_room(&self) -> bool {
+        self.queue.len() < LANE_QUEUE_MAX && self.queued_bytes < LANE_BYTES_MAX
+    }
+
+    fn push(&mut self, job: Job) -> bool {
+        let is_new = self.held.insert(job.delivery.id);
+        if is_new {
+            self.queued_bytes += job.weight;
             self.queue.push_back(job);
         }
+        is_new
     }
 
     pub(crate) fn note_overflow(&mut self) {
@@ -112,16 +136,29 @@ impl Lane {
 
     /// Puts a delivery back in front: its turn did not happen.
     pub(crate) fn put_back(&mut self, job: Job) {
+        self.queued_bytes += job.weight;
         self.queue.push_front(job);
     }
 
     pub(crate) fn pop(&mut self) -> Option<Job> {
-        self.queue.pop_front()
+        let job = self.queue.pop_front()?;
+        self.queued_bytes -= job.weight;
+        Some(job)
+    }
+
+    /// Takes a delivery out whose row is gone. None when it is not waiting here.
+    pub(crate) fn take_out(&mut self, id: DeliveryId) -> Option<Job> {
+        let index = self.queue.iter().position(|job| job.delivery.id == id)?;
+        let job = self.queue.remove(index)?;
+        self.queued_bytes -= job.weight;
+        self.settled(id);
+        Some(job)
     }
 
     /// What to ask the store for, when it is time to ask.
     pub(crate) fn wanted_claim(&self) -> Option<LaneClaim> {
-        if !self.backlog || self.claiming || self.queue.len() > LANE_REFILL_AT {
+        let is_full = self.queue.len() > LANE_REFILL_AT || self.queued_bytes > LANE_BYTES_MAX / 2;
+        if !self.backlog || self.claiming || is_full {
             return None;
         }
         let room = LANE_QUEUE_MAX - self.queue.len();
@@ -170,17 +207,21 @@ impl Lane {
     pub(crate) fn claimed(&mut self, job: Job) -> bool {
         let is_wanted = self.wants(job.delivery.id);
         if self.claiming {
-            self.cursor = self.cursor.max((job.delivery.due_at, job.delivery.id));
+            self.advance((job.delivery.due_at, job.delivery.id));
         }
-        if is_wanted {
-            self.push(job);
+        is_wanted && self.push(job)
+    }
+
+    fn advance(&mut self, row: (Timestamp, DeliveryId)) {
+        self.cursor = self.cursor.max(row);
+        if !self.closing {
+            self.claimed_to = self.claimed_to.max(row);
         }
-        is_wanted
     }
 
     /// Moves past a row that never becomes a job.
     pub(crate) fn skip_to(&mut self, due_at: Timestamp, id: DeliveryId) {
-        self.cursor = self.cursor.max((due_at, id));
+        self.advance((due_at, id));
         self.held.insert(id);
     }
 
@@ -250,18 +291,17 @@ impl Lane {
 
     /// Nothing is left to remember, and no hand-off that a claim overtook can still be on its way.
     pub(crate) fn can_go(&self, now: Timestamp) -> bool {
-        self.is_idle() && (self.cursor == START || self.cursor.0 + HANDOFF_LATE_MAX < now)
+        self.is_idle() && (self.claimed_to == START || self.claimed_to.0 + HANDOFF_LATE_MAX < now)
     }
 
     /// The worker loses the shard: what is queued belongs to somebody else now. Answers how many
     /// deliveries and payload bytes that were. What is in flight or unsettled is still held.
     pub(crate) fn drain(&mut self) -> (usize, usize) {
-        let mut bytes = 0;
-        let count = self.queue.len();
+        let (count, bytes) = (self.queue.len(), self.queued_bytes);
         for job in self.queue.drain(..) {
             self.held.remove(&job.delivery.id);
-            bytes += job.event.data.len();
         }
+        self.queued_bytes = 0;
         self.claim_failed();
         self.backlog = false;
         self.overflowed = false;

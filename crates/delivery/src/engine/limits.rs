@@ -9,6 +9,11 @@ pub(super) const IN_FLIGHT_MAX: usize = 4_096;
 pub(super) const LANE_QUEUE_MAX: usize = 512;
 /// A lane asks for more when it has fallen to this, so that it does not run dry during a claim.
 pub(super) const LANE_REFILL_AT: usize = LANE_QUEUE_MAX / 2;
+/// Payload bytes waiting in the memory of one lane, so that few lanes cannot fill what all share.
+pub(super) const LANE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A lane that holds nothing gets this many deliveries even when the shared memory is full: others
+/// must not be able to stop it.
+pub(super) const LANE_ROWS_MIN: usize = 2;
 /// Deliveries in memory in one process, queued and in flight.
 pub(super) const HELD_MAX: usize = 50_000;
 /// Payload bytes in memory in one process.
@@ -26,6 +31,12 @@ pub(super) const CLAIM_ROWS: usize = 1_000;
 pub(super) const RETRY_TIMES_MAX: usize = 256;
 /// A hand-off that is later than this after its commit is not on its way any more.
 pub(super) const HANDOFF_LATE_MAX: Duration = Duration::from_secs(60);
+/// Payload bytes that one claim should bring, judged by the payloads at hand.
+pub(super) const CLAIM_BYTES: usize = 32 * 1024 * 1024;
+/// First attempts of other nodes are taken this much early: their clocks may be ahead of ours.
+pub(super) const CLOCK_SKEW: Duration = Duration::from_secs(1);
+/// A result that the store refuses is offered again after this, for as long as its lease lasts.
+pub(super) const REFUSED_RESULT_RETRY: Duration = Duration::from_secs(5);
 /// Inputs waiting for the dispatcher.
 pub(super) const INPUTS: usize = 8_192;
 /// Inputs taken at once.
@@ -34,6 +45,9 @@ pub(super) const INPUT_BATCH: usize = 256;
 pub(super) const DISCOVERY_MIN: Duration = Duration::from_millis(1_000);
 /// Discovery takes at most one part in this of the reader's time.
 pub(super) const DISCOVERY_SHARE: u32 = 20;
+/// Longest pause between two discoveries, however long the last one took: one that hung with its
+/// database says nothing about the cost of the next, and deliveries may wait to be found.
+pub(super) const DISCOVERY_MAX: Duration = Duration::from_secs(5);
 /// A lane whose endpoint is unknown or has no key looks again after this.
 pub(super) const SUSPENDED_RECHECK: Duration = Duration::from_secs(1);
 /// First and longest wait of the loops that repeat a failed store call.

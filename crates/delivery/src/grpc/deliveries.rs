@@ -142,8 +142,10 @@ impl DeliveriesService {
 
     async fn cancel(&self, caller: &Caller, name: &str) -> Result<v1::Delivery, Error> {
         let named = self.named(caller, "name", name)?;
+        let endpoint = self.view(&named, name).await?.delivery.endpoint;
         match self.history.cancel(named.tenant, named.id, self.clock.now()).await? {
             Finished::Changed => {
+                self.wake.cancelled(endpoint, named.id);
                 let view = self.view(&named, name).await?;
                 Ok(convert::delivery(&named.slug, view))
             }

@@ -27,6 +27,10 @@ const NEVER_SENT: [HeaderName; 7] = [
 const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("turnbuckle/", env!("CARGO_PKG_VERSION")));
 
+/// How long an answer's body is waited for. What counts came with its head; waiting longer holds a
+/// slot and puts off the writing of the result.
+const BODY_WAIT: Duration = Duration::from_secs(1);
+
 /// Bounds of a sender.
 #[derive(Debug, Clone, Copy)]
 pub struct SenderLimits {
@@ -56,6 +60,8 @@ pub struct OutgoingRequest<'a> {
     pub body: Bytes,
     /// For everything: connection, sending, the answer's head and body.
     pub timeout: Duration,
+    /// Asked before every sending, the first and a resend: may it still leave?
+    pub is_current: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 /// What came of a POST.
@@ -68,6 +74,26 @@ pub struct Sent {
     pub reused: bool,
     /// The beginning of the answer's body.
     pub body_excerpt: Bytes,
+}
+
+/// How an exchange ended before an answer's head was there.
+enum Unanswered {
+    /// As an outcome.
+    Outcome(AttemptOutcome),
+    /// It was not to leave any more, and nothing has left.
+    NotSent,
+}
+
+impl From<AttemptOutcome> for Unanswered {
+    fn from(outcome: AttemptOutcome) -> Self {
+        Self::Outcome(outcome)
+    }
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Outcome(failure.into())
+    }
 }
 
 /// An answer's head, and the connection it came on.
@@ -110,25 +136,33 @@ impl HttpSender {
         &self.pool
     }
 
-    /// Makes the POST. Whatever happens is an outcome, not an error.
-    pub async fn send(&self, request: OutgoingRequest<'_>) -> Sent {
+    /// Makes the POST. Whatever happens is an outcome, not an error; none when the request was not to
+    /// leave any more.
+    pub async fn send(&self, request: OutgoingRequest<'_>) -> Option<Sent> {
         let started_at = Instant::now();
-        let deadline = started_at + request.timeout;
-        let origin = request.target.origin();
-        let result = self.exchange(request.target, request.headers, request.body, deadline).await;
+        let OutgoingRequest { target, headers, body, timeout, is_current } = request;
+        let (deadline, origin) = (started_at + timeout, target.origin());
+        let request = post(target, headers, body);
+        let result = self.exchange(target, request, is_current, deadline).await;
         let duration = started_at.elapsed();
-        match result {
-            Err(outcome) => Sent { outcome, duration, reused: false, body_excerpt: Bytes::new() },
+        let sent = match result {
+            Err(Unanswered::NotSent) => return None,
+            Err(Unanswered::Outcome(outcome)) => {
+                Sent { outcome, duration, reused: false, body_excerpt: Bytes::new() }
+            }
             Ok(Answered { response, connection, reused }) => {
                 let outcome = self.judge(&response);
                 let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                let body = answer::read(response.into_body(), self.max_body, deadline).await;
+                // The receiver has decided; only a connection is at stake any more.
+                let until = deadline.min(Instant::now() + BODY_WAIT);
+                let body = answer::read(response.into_body(), self.max_body, until).await;
                 if body.is_complete && !is_upgrade {
                     self.pool.put(origin, connection, Instant::now());
                 }
                 Sent { outcome, duration, reused, body_excerpt: body.excerpt }
             }
-        }
+        };
+        Some(sent)
     }
 
     /// Closes connections that have been idle too long. Sending does this too, now and then; this
@@ -141,11 +175,13 @@ impl HttpSender {
     async fn exchange(
         &self,
         target: &Target,
-        headers: HeaderMap,
-        body: Bytes,
+        request: Request<Full<Bytes>>,
+        is_current: &(dyn Fn() -> bool + Send + Sync),
         deadline: Instant,
-    ) -> Result<Answered, AttemptOutcome> {
-        let request = post(target, headers, body);
+    ) -> Result<Answered, Unanswered> {
+        if !is_current() {
+            return Err(Unanswered::NotSent);
+        }
         if let Some(mut connection) = self.idle_connection(target, deadline).await {
             match connection.send(request.clone(), deadline).await {
                 Ok(response) => {
@@ -159,6 +195,9 @@ impl HttpSender {
         }
         // Boxed, because resolving and handshakes are large and rare.
         let mut connection = Box::pin(self.fresh_connection(target, deadline)).await?;
+        if !is_current() {
+            return Err(Unanswered::NotSent);
+        }
         let response = connection.send(request, deadline).await?;
         Ok(Answered { response, connection, reused: false })
     }

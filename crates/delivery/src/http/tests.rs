@@ -42,8 +42,9 @@ async fn a_request_is_a_plain_post_with_a_length_and_nothing_to_negotiate() {
         headers.insert(name, HeaderValue::from_static("chunked"));
     }
     let body = Bytes::from_static(b"hello");
-    let request = OutgoingRequest { target: &target, headers, body, timeout: LONG };
-    let sent = sender.send(request).await;
+    let is_current = &|| true;
+    let request = OutgoingRequest { target: &target, headers, body, timeout: LONG, is_current };
+    let sent = sender.send(request).await.unwrap();
     assert_eq!(sent.outcome, DELIVERED);
     assert_eq!(sent.body_excerpt, "ok");
     let (_, text) = seen.requests().remove(0);
@@ -64,7 +65,9 @@ async fn an_empty_body_has_a_length_too() {
     let target = Arc::new(sender.guard().check_url(&url(port)).unwrap());
     let headers = HeaderMap::new();
     let body = Bytes::new();
-    sender.send(OutgoingRequest { target: &target, headers, body, timeout: LONG }).await;
+    let is_current = &|| true;
+    let request = OutgoingRequest { target: &target, headers, body, timeout: LONG, is_current };
+    sender.send(request).await.unwrap();
     assert!(seen.requests()[0].1.contains("content-length: 0\r\n"));
 }
 

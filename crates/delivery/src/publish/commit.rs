@@ -11,8 +11,8 @@ use turnbuckle_domain::{Append, AppendResult, Error, EventLog, StoreError};
 /// Requests that may wait for a commit. Past it callers wait for room: their latency is the
 /// back-pressure.
 const WAITING_MAX: usize = 4_096;
-/// Events of one transaction.
-const GROUP_EVENTS: usize = 500;
+/// Rows of one transaction, events and deliveries. What comes in meanwhile waits for the next.
+const GROUP_ROWS: usize = 1_000;
 /// Payload bytes of one transaction: bounds the memory of one statement.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
@@ -78,7 +78,7 @@ impl Committer {
         };
         let (mut events, mut bytes) = size(&first);
         group.push(first);
-        while events < GROUP_EVENTS && bytes < GROUP_BYTES {
+        while events < GROUP_ROWS && bytes < GROUP_BYTES {
             let Ok(next) = requests.try_recv() else { break };
             let (more_events, more_bytes) = size(&next);
             events += more_events;
@@ -151,7 +151,9 @@ impl Committer {
 
 fn size(request: &Request) -> (usize, usize) {
     let bytes = request.appends.iter().map(|append| append.event.data.len()).sum();
-    (request.appends.len(), bytes)
+    // A delivery is a row as an event is.
+    let deliveries: usize = request.appends.iter().map(|append| append.deliveries.len()).sum();
+    (request.appends.len() + deliveries, bytes)
 }
 
 /// Everybody who waited gets the kind of failure; the first one carries its cause to the log.

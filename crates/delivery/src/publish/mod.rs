@@ -8,7 +8,7 @@ use crate::{config::ConfigHandle, metrics::PublishMetrics};
 use std::sync::Arc;
 use turnbuckle_domain::{
     Append, AppendResult, Clock, Error, Event, EventDraft, EventUid, IdGenerator, NewDelivery,
-    ResourceId, TenantId, Timestamp, Violations,
+    ResourceId, StoreError, TenantId, Timestamp, Violations,
 };
 
 /// What a publisher learns about its event.
@@ -154,6 +154,9 @@ impl Publisher {
             AppendResult::Duplicate { uid, accepted_at } => {
                 self.metrics.duplicate.increment(1);
                 Ok(published(uid, accepted_at, true, 0))
+            }
+            AppendResult::Unknown => {
+                Err(Error::Unavailable { retry_after: StoreError::RETRY_AFTER, cause: None })
             }
             AppendResult::Anomaly => {
                 self.metrics.anomaly.increment(1);

@@ -1,127 +1,119 @@
 //! From a bearer token to a caller.
 
-use super::{AUDIENCE, ISSUER, TokenKey, is_subject};
+use super::{
+    AuthConfig, TokenKey,
+    issuer::{Issuer, Miss},
+    jwks::{JwksError, JwksFetch, JwksRefresher, KeyCache},
+    refusal::Refusal,
+};
 use http::HeaderValue;
-use jsonwebtoken::{Algorithm, Header, Validation, decode};
-use metrics::counter;
-use serde::{Deserialize, Deserializer};
-use std::{fmt, sync::Arc, time::Duration};
-use turnbuckle_domain::{Caller, Clock, Error, ResourceId, Role, Timestamp};
+use jsonwebtoken::dangerous::insecure_decode;
+use serde::Deserialize;
+use std::{collections::BTreeMap, fmt, sync::Arc};
+use turnbuckle_domain::{Caller, Clock, Error};
 
-/// Longest token looked at. Ours have about 300 bytes; checking costs time before trust.
+/// Longest token looked at. Ours have about 300 bytes, those of identity providers with groups in
+/// them a few thousand; checking costs time before trust.
 const TOKEN_MAX: usize = 8 * 1024;
 
-/// How far the issuer's clock and ours may differ.
-const LEEWAY: Duration = Duration::from_secs(10);
-
-/// 9999-12-31T23:59:59Z: later expiry is a fault, and would overflow microseconds in the end.
-const SECONDS_MAX: i64 = 253_402_300_799;
-
-/// What a refused caller is told, whichever check failed.
-const REFUSAL: &str = "no valid credentials: send a current token as authorization: Bearer <token>";
-
-/// Why a token was refused. For the metric only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Missing,
-    Scheme,
-    Size,
-    Invalid,
-    Claims,
-    Expired,
-    NotYetValid,
-}
-
-impl Refusal {
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Scheme => "scheme",
-            Self::Size => "size",
-            Self::Invalid => "invalid",
-            Self::Claims => "claims",
-            Self::Expired => "expired",
-            Self::NotYetValid => "not_yet_valid",
-        }
-    }
-
-    /// Counts the refusal and forgets the reason.
-    pub(super) fn into_error(self) -> Error {
-        counter!("turnbuckle_auth_refusals_total", "reason" => self.label()).increment(1);
-        Error::Unauthenticated { message: REFUSAL }
-    }
-}
-
-/// What we read of a token. Types are exact: a number where text belongs, or text where a number
-/// belongs, refuses the token, as does a claim that is there twice.
-#[derive(Deserialize)]
-struct Claims {
-    /// The library would take a list; we have one issuer.
-    iss: String,
-    sub: String,
-    role: String,
-    exp: i64,
-    #[serde(default, deserialize_with = "present")]
-    nbf: Option<i64>,
-    #[serde(default, deserialize_with = "present")]
-    tenant: Option<String>,
-}
-
-/// Reads a claim that may be left out but not null: an issuer that failed to find the tenant must
-/// not make a token for all tenants.
-fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(deserializer).map(Some)
-}
+/// Dots in a signed token: header, claims, signature.
+const JWT_DOTS: usize = 2;
 
 /// Checks bearer tokens.
 #[derive(Clone)]
 pub struct Authenticator {
-    key: TokenKey,
+    /// By the name that tokens carry as `iss`.
+    issuers: Arc<BTreeMap<String, Issuer>>,
     clock: Arc<dyn Clock>,
-    validation: Arc<Validation>,
+}
+
+/// The one claim that is read before the signature is checked: it only chooses who checks.
+#[derive(Deserialize)]
+struct Claimed {
+    iss: String,
 }
 
 impl Authenticator {
     /// Takes tokens signed with this key; time comes from the clock.
     #[must_use]
     pub fn new(key: TokenKey, clock: Arc<dyn Clock>) -> Self {
-        // The algorithm is fixed here and never taken from a token.
-        let mut validation = Validation::new(Algorithm::HS256);
-        // By default the library takes a token without these claims, even when values are set.
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        validation.set_issuer(&[ISSUER]);
-        validation.set_audience(&[AUDIENCE]);
-        // It would read the system's clock, and round a fractional time: see `check_time`.
-        validation.validate_exp = false;
-        validation.validate_nbf = false;
-        Self { key, clock, validation: Arc::new(validation) }
+        Self::of([Issuer::own(key)], clock)
     }
 
-    /// The caller that an `authorization` header proves.
+    /// Takes tokens of the configured issuers, and our own where there is a key. The refreshers
+    /// must run as long as tokens are checked. Key files are read here, key addresses are not.
+    ///
+    /// # Errors
+    /// When a key file cannot be read, or has no key that can be used.
+    pub fn with_issuers(
+        config: AuthConfig,
+        key: Option<TokenKey>,
+        fetch: &Arc<dyn JwksFetch>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Vec<JwksRefresher>), JwksError> {
+        super::choose_crypto();
+        let mut issuers: Vec<_> = key.map(Issuer::own).into_iter().collect();
+        let mut refreshers = Vec::new();
+        for issuer in config.issuers {
+            let (cache, refresher) = KeyCache::open(&issuer, fetch, &clock)?;
+            issuers.push(Issuer::published(issuer, cache));
+            refreshers.push(refresher);
+        }
+        Ok((Self::of(issuers, clock), refreshers))
+    }
+
+    fn of(issuers: impl IntoIterator<Item = Issuer>, clock: Arc<dyn Clock>) -> Self {
+        let named = issuers.into_iter().map(|issuer| (issuer.name().to_owned(), issuer));
+        Self { issuers: Arc::new(named.collect()), clock }
+    }
+
+    /// The caller that an `authorization` header proves. Waits, for seconds at most, while the
+    /// issuer's keys are read again because the token names one that is not known yet.
     ///
     /// # Errors
     /// [`Error::Unauthenticated`], always with the same text.
-    pub fn authenticate(&self, header: &HeaderValue) -> Result<Caller, Error> {
-        self.check(header).map_err(Refusal::into_error)
+    pub async fn authenticate(&self, header: &HeaderValue) -> Result<Caller, Error> {
+        let outcome = match self.check(header) {
+            Err(Miss::Waiting(round)) => {
+                round.ended().await;
+                self.check(header)
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(|miss| miss.into_refusal().into_error())
     }
 
-    pub(super) fn check(&self, header: &HeaderValue) -> Result<Caller, Refusal> {
+    /// Every kind of credential is known by its shape, and checked by one way only. Today that is
+    /// signed tokens.
+    pub(super) fn check(&self, header: &HeaderValue) -> Result<Caller, Miss> {
         let token = bearer(header)?;
-        let decoded = decode::<Claims>(token, self.key.checking(), &self.validation)
-            .map_err(|_| Refusal::Invalid)?;
-        check_header(&decoded.header)?;
-        check_time(&decoded.claims, self.clock.now())?;
-        caller(decoded.claims).ok_or(Refusal::Claims)
+        if token.bytes().filter(|byte| *byte == b'.').count() == JWT_DOTS {
+            self.check_jwt(token)
+        } else {
+            Err(Refusal::Invalid.into())
+        }
+    }
+
+    fn check_jwt(&self, token: &str) -> Result<Caller, Miss> {
+        let claimed = insecure_decode::<Claimed>(token).map_err(|_| Refusal::Invalid)?;
+        let issuer = self.issuers.get(&claimed.claims.iss).ok_or(Refusal::Issuer)?;
+        issuer.check(token, &claimed.header, self.clock.now())
+    }
+}
+
+impl Miss {
+    /// For those who have waited already, or cannot.
+    pub(super) fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Waiting(_) => Refusal::Key,
+        }
     }
 }
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Authenticator(HS256)")
+        f.debug_tuple("Authenticator").field(&self.issuers.keys()).finish()
     }
 }
 
@@ -135,38 +127,4 @@ fn bearer(header: &HeaderValue) -> Result<&str, Refusal> {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token),
         Some(_) | None => Err(Refusal::Scheme),
     }
-}
-
-/// Refuses other kinds of signed objects, and headers that ask for special treatment.
-fn check_header(header: &Header) -> Result<(), Refusal> {
-    let plain = header.crit.is_none()
-        && header.typ.as_deref().is_none_or(|kind| kind.eq_ignore_ascii_case("jwt"));
-    if plain { Ok(()) } else { Err(Refusal::Invalid) }
-}
-
-fn check_time(claims: &Claims, now: Timestamp) -> Result<(), Refusal> {
-    let expiry = point(claims.exp).ok_or(Refusal::Claims)?;
-    if now >= expiry + LEEWAY {
-        return Err(Refusal::Expired);
-    }
-    let Some(start) = claims.nbf else {
-        return Ok(());
-    };
-    let start = point(start).ok_or(Refusal::Claims)?;
-    if now + LEEWAY < start { Err(Refusal::NotYetValid) } else { Ok(()) }
-}
-
-fn point(seconds: i64) -> Option<Timestamp> {
-    (0..=SECONDS_MAX)
-        .contains(&seconds)
-        .then(|| Timestamp::from_micros(seconds.saturating_mul(1_000_000)))
-}
-
-fn caller(claims: Claims) -> Option<Caller> {
-    if claims.iss != ISSUER || !is_subject(&claims.sub) {
-        return None;
-    }
-    let role = Role::parse(&claims.role)?;
-    let tenant = claims.tenant.map(ResourceId::new).transpose().ok()?;
-    Some(Caller { subject: claims.sub, role, tenant })
 }

@@ -1,11 +1,14 @@
 //! The tower layer in front of every gRPC service.
 
-use super::{Authenticator, PolicyError, authenticator::Refusal, policy::Policy};
+use super::{
+    Authenticator, PolicyError, issuer::Miss, jwks::Round, policy::Policy, refusal::Refusal,
+};
 use crate::grpc;
 use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
 use metrics::counter;
 use std::{
     future::{Ready, ready},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -43,7 +46,7 @@ impl AuthMode {
         Self::Dev { authenticator, fallback }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Miss> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         match (values.next(), values.next(), self) {
             (
@@ -52,9 +55,9 @@ impl AuthMode {
                 Self::Required(authenticator) | Self::Dev { authenticator, .. },
             ) => authenticator.check(value),
             (None, _, Self::Dev { fallback, .. }) => Ok(fallback.clone()),
-            (None, _, Self::Required(_)) => Err(Refusal::Missing),
+            (None, _, Self::Required(_)) => Err(Refusal::Missing.into()),
             // Two headers: whoever reads the other one would see another caller.
-            (Some(_), Some(_), _) => Err(Refusal::Scheme),
+            (Some(_), Some(_), _) => Err(Refusal::Scheme.into()),
         }
     }
 }
@@ -70,6 +73,8 @@ enum Passage {
     Open,
     /// Goes on with its caller.
     Known(Caller),
+    /// Is judged again when the caller's issuer has told its keys.
+    Waits(Round),
     /// Is answered here.
     Refused(Status),
 }
@@ -86,13 +91,18 @@ impl Gate {
         };
         let caller = match self.mode.caller(headers) {
             Ok(caller) => caller,
-            Err(refusal) => return Passage::Refused(grpc::status(&refusal.into_error())),
+            Err(Miss::Waiting(round)) => return Passage::Waits(round),
+            Err(Miss::Refused(refusal)) => return Passage::Refused(refused(refusal)),
         };
         match caller.require(demand) {
             Ok(()) => Passage::Known(caller),
             Err(error) => Passage::Refused(denied(&error)),
         }
     }
+}
+
+fn refused(refusal: Refusal) -> Status {
+    grpc::status(&refusal.into_error())
 }
 
 fn denied(error: &Error) -> Status {
@@ -132,12 +142,19 @@ pub struct AuthService<S> {
 
 impl<S, B, R> Service<Request<B>> for AuthService<S>
 where
-    S: Service<Request<B>, Response = Response<R>>,
-    R: Default,
+    S: Service<Request<B>, Response = Response<R>, Error: Send, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    B: Send + 'static,
+    R: Default + Send + 'static,
 {
     type Response = Response<R>;
     type Error = S::Error;
-    type Future = Either<Ready<Result<Response<R>, S::Error>>, S::Future>;
+    type Future = Either<
+        Ready<Result<Response<R>, S::Error>>,
+        Either<S::Future, Later<Response<R>, S::Error>>,
+    >;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -145,12 +162,45 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.gate.judge(request.uri().path(), request.headers()) {
-            Passage::Open => Either::Right(self.inner.call(request)),
+            Passage::Open => Either::Right(Either::Left(self.inner.call(request))),
             Passage::Known(caller) => {
                 request.extensions_mut().insert(caller);
-                Either::Right(self.inner.call(request))
+                Either::Right(Either::Left(self.inner.call(request)))
+            }
+            Passage::Waits(round) => {
+                // The service that is ready is the one here, not its clone.
+                let clone = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, clone);
+                let later = judged_later(ready, Arc::clone(&self.gate), request, round);
+                Either::Right(Either::Right(Box::pin(later)))
             }
             Passage::Refused(status) => Either::Left(ready(Ok(status.into_http()))),
         }
+    }
+}
+
+/// The rare call that has to wait.
+type Later<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+async fn judged_later<S, B, R>(
+    mut inner: S,
+    gate: Arc<Gate>,
+    mut request: Request<B>,
+    round: Round,
+) -> Result<Response<R>, S::Error>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: Default,
+{
+    round.ended().await;
+    match gate.judge(request.uri().path(), request.headers()) {
+        Passage::Open => inner.call(request).await,
+        Passage::Known(caller) => {
+            request.extensions_mut().insert(caller);
+            inner.call(request).await
+        }
+        // Nobody waits twice.
+        Passage::Waits(_) => Ok(refused(Refusal::Key).into_http()),
+        Passage::Refused(status) => Ok(status.into_http()),
     }
 }

@@ -1,10 +1,15 @@
+mod config;
+mod hostile;
+mod issuers;
 mod layer;
+mod rotation;
 mod tokens;
+mod walk;
 
 use super::*;
 use http::HeaderValue;
 use std::sync::Arc;
-use turnbuckle_domain::{Clock, Timestamp};
+use turnbuckle_domain::{Caller, Clock, Error, Timestamp};
 
 /// A point in 2027; tokens in these tests are made around it.
 const NOW: i64 = 1_800_000_000;
@@ -35,4 +40,9 @@ fn authenticator() -> Authenticator {
 
 fn bearer(token: &str) -> HeaderValue {
     HeaderValue::from_str(&format!("Bearer {token}")).unwrap()
+}
+
+/// What a check says at once.
+fn authenticate(authenticator: &Authenticator, header: &HeaderValue) -> Result<Caller, Error> {
+    authenticator.check(header).map_err(|miss| miss.into_refusal().into_error())
 }

@@ -1,11 +1,9 @@
 //! The key that signs bearer tokens, and the tokens it signs.
 
-use super::{AUDIENCE, ISSUER, is_subject};
+use super::{AUDIENCE, ISSUER, choose_crypto, is_subject};
 use crate::{RandomnessError, random::os_bytes, secret_file, secret_file::SecretFileError};
 use data_encoding::BASE64;
-use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, crypto::rust_crypto::DEFAULT_PROVIDER, encode,
-};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
 use serde::Serialize;
 use std::{fmt, path::Path, time::Duration};
 use turnbuckle_domain::{Error, ResourceId, Role, Timestamp};
@@ -59,9 +57,7 @@ impl TokenKey {
         if bytes.len() < KEY_LENGTH_MIN {
             return Err(TokenKeyError::TooShort(bytes.len()));
         }
-        // Another crate may switch on the library's second backend; with two and no choice made, the
-        // first use would panic. An error means that a choice was made before, which is as good.
-        DEFAULT_PROVIDER.install_default().unwrap_or_default();
+        choose_crypto();
         Ok(Self {
             signing: EncodingKey::from_secret(bytes).map_err(|_| TokenKeyError::Unusable)?,
             checking: DecodingKey::from_secret(bytes).map_err(|_| TokenKeyError::Unusable)?,

@@ -181,6 +181,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpoint
         endpoint_id: args.id,
         endpoint: Some(endpoint),
         secret: read_secret(args.secret_file.as_deref())?,
+        ..Default::default()
     })
 }
 
@@ -194,7 +195,11 @@ fn update(
     endpoint.name = name;
     endpoint.etag = args.target.etag;
     endpoint.labels = mask.labels(args.labels);
-    Ok(v1::UpdateEndpointRequest { endpoint: Some(endpoint), update_mask: mask.finish()? })
+    Ok(v1::UpdateEndpointRequest {
+        endpoint: Some(endpoint),
+        update_mask: mask.finish()?,
+        ..Default::default()
+    })
 }
 
 fn settings(

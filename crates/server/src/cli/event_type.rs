@@ -64,6 +64,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 parent,
                 event_type_id: args.id,
                 event_type: Some(event_type),
+                ..Default::default()
             };
             types.create_event_type(request).await?
         }
@@ -103,5 +104,9 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateEventTypeR
         labels: mask.labels(args.labels),
         ..Default::default()
     };
-    Ok(v1::UpdateEventTypeRequest { event_type: Some(event_type), update_mask: mask.finish()? })
+    Ok(v1::UpdateEventTypeRequest {
+        event_type: Some(event_type),
+        update_mask: mask.finish()?,
+        ..Default::default()
+    })
 }

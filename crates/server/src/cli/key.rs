@@ -136,7 +136,8 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Stage(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let (algorithm, secret) = args.key.to_proto()?;
-            let request = v1::StageKeyRequest { parent, etag, algorithm, secret };
+            let request =
+                v1::StageKeyRequest { parent, etag, algorithm, secret, ..Default::default() };
             let key = keys.stage_key(request).await?;
             return show_new_key(session, key.get_ref());
         }
@@ -145,7 +146,15 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             let (algorithm, secret) = args.key.to_proto()?;
             let overlap = args.overlap.map(Span::to_proto);
             let force = args.force;
-            let request = v1::RotateKeyRequest { parent, etag, algorithm, secret, overlap, force };
+            let request = v1::RotateKeyRequest {
+                parent,
+                etag,
+                algorithm,
+                secret,
+                overlap,
+                force,
+                ..Default::default()
+            };
             let key = keys.rotate_key(request).await?;
             return show_new_key(session, key.get_ref());
         }

@@ -149,7 +149,12 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
 fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
     let mut policy = settings(&mut Mask::default(), args.settings, false);
     policy.labels = args.labels.map();
-    v1::CreateRetryPolicyRequest { parent, retry_policy_id: args.id, retry_policy: Some(policy) }
+    v1::CreateRetryPolicyRequest {
+        parent,
+        retry_policy_id: args.id,
+        retry_policy: Some(policy),
+        ..Default::default()
+    }
 }
 
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolicyRequest> {
@@ -158,7 +163,11 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolic
     policy.name = name;
     policy.etag = args.target.etag;
     policy.labels = mask.labels(args.labels);
-    Ok(v1::UpdateRetryPolicyRequest { retry_policy: Some(policy), update_mask: mask.finish()? })
+    Ok(v1::UpdateRetryPolicyRequest {
+        retry_policy: Some(policy),
+        update_mask: mask.finish()?,
+        ..Default::default()
+    })
 }
 
 fn settings(mask: &mut Mask, settings: Settings, clear_statuses: bool) -> v1::RetryPolicy {

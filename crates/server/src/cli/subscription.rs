@@ -126,6 +126,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscrip
         parent,
         subscription_id: args.id,
         subscription: Some(subscription),
+        ..Default::default()
     })
 }
 
@@ -143,5 +144,6 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateSubscripti
     Ok(v1::UpdateSubscriptionRequest {
         subscription: Some(subscription),
         update_mask: mask.finish()?,
+        ..Default::default()
     })
 }

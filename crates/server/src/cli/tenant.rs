@@ -58,7 +58,11 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 labels: args.labels.map(),
                 ..Default::default()
             };
-            let request = v1::CreateTenantRequest { tenant_id: args.id, tenant: Some(tenant) };
+            let request = v1::CreateTenantRequest {
+                tenant_id: args.id,
+                tenant: Some(tenant),
+                ..Default::default()
+            };
             tenants.create_tenant(request).await?
         }
         Verb::Get(target) => {
@@ -93,5 +97,9 @@ fn update(args: UpdateArgs) -> anyhow::Result<v1::UpdateTenantRequest> {
         labels: mask.labels(args.labels),
         ..Default::default()
     };
-    Ok(v1::UpdateTenantRequest { tenant: Some(tenant), update_mask: mask.finish()? })
+    Ok(v1::UpdateTenantRequest {
+        tenant: Some(tenant),
+        update_mask: mask.finish()?,
+        ..Default::default()
+    })
 }

@@ -66,13 +66,18 @@ pub(super) async fn prepare(api_url: &str, token: &str) -> anyhow::Result<Stage>
 
 async fn create_catalogue(client: &Client) -> anyhow::Result<()> {
     let tenant = v1::Tenant { display_name: "Demo".to_owned(), ..Default::default() };
-    let request = v1::CreateTenantRequest { tenant_id: TENANT.to_owned(), tenant: Some(tenant) };
+    let request = v1::CreateTenantRequest {
+        tenant_id: TENANT.to_owned(),
+        tenant: Some(tenant),
+        ..Default::default()
+    };
     client.tenants().create_tenant(request).await.context("create the tenant")?;
     for event_type in payloads::TYPES {
         let request = v1::CreateEventTypeRequest {
             parent: PARENT.to_owned(),
             event_type_id: event_type.to_owned(),
             event_type: None,
+            ..Default::default()
         };
         client.event_types().create_event_type(request).await.context("create an event type")?;
     }
@@ -91,6 +96,7 @@ async fn create_catalogue(client: &Client) -> anyhow::Result<()> {
         parent: PARENT.to_owned(),
         retry_policy_id: RETRY_POLICY.to_owned(),
         retry_policy: Some(policy),
+        ..Default::default()
     };
     client.retry_policies().create_retry_policy(request).await.context("create the policy")?;
     Ok(())
@@ -114,6 +120,7 @@ async fn create_actor(
         endpoint_id: id.to_owned(),
         endpoint: Some(endpoint),
         secret: String::new(),
+        ..Default::default()
     };
     let created = client.endpoints().create_endpoint(request).await;
     let created = created.context("create an endpoint")?.into_inner();
@@ -131,6 +138,7 @@ async fn subscribe(client: &Client, id: &str, endpoint: &str, pattern: &str) -> 
         parent: PARENT.to_owned(),
         subscription_id: id.to_owned(),
         subscription: Some(subscription),
+        ..Default::default()
     };
     client.subscriptions().create_subscription(request).await.context("subscribe")?;
     Ok(())

@@ -1,22 +1,27 @@
-//! The gRPC listener: services, authentication, health, reflection.
+//! The API's listener: services, authentication, health, reflection; gRPC, gRPC-Web and JSON.
 
+use super::json::{FrontLayer, Origins};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{service::RoutesBuilder, transport::Server};
+use tonic::{
+    service::RoutesBuilder,
+    transport::{Server, server::TcpIncoming},
+};
 use turnbuckle_control_plane::{ControlPlane, Dependencies};
 use turnbuckle_delivery::DeliveryPlane;
 use turnbuckle_domain::{Clock, Propagation, Revision};
 use turnbuckle_proto::DESCRIPTORS;
 use turnbuckle_runtime::{
     Supervisor,
-    auth::{AuthLayer, AuthMode, Authenticator, TokenKey},
+    auth::{AuthLayer, AuthMode, Authenticator},
     supervisor::OnExit,
 };
 
 /// A call that takes longer is not going to be waited for by anybody.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for JSON, which must run out first: the server's own answer is in gRPC's terms.
+const JSON_TIMEOUT: Duration = Duration::from_secs(29);
 /// Calls under way on one connection: enough for a publisher with a thousand in flight.
 const STREAMS_MAX: u32 = 1_024;
 /// Finds peers that are gone without a word.
@@ -26,9 +31,10 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 pub(super) struct ApiParts {
     pub(super) control_plane: Option<Dependencies>,
     pub(super) delivery: Option<DeliveryPlane>,
-    pub(super) token_key: TokenKey,
+    pub(super) authenticator: Authenticator,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
+    pub(super) origins: Origins,
 }
 
 /// Propagation in a process that delivers nothing: other processes poll.
@@ -45,10 +51,12 @@ pub(super) fn spawn(
     listener: TcpListener,
     parts: ApiParts,
 ) -> anyhow::Result<()> {
-    let authenticator = Authenticator::new(parts.token_key, parts.clock);
-    let mode =
-        if parts.dev { AuthMode::dev(authenticator) } else { AuthMode::Required(authenticator) };
+    let mode = match parts.dev {
+        true => AuthMode::dev(parts.authenticator),
+        false => AuthMode::Required(parts.authenticator),
+    };
     let auth = AuthLayer::new(DESCRIPTORS, mode)?;
+    let front = FrontLayer::new(parts.origins, JSON_TIMEOUT)?;
     let mut routes = RoutesBuilder::default();
     let (reporter, health) = tonic_health::server::health_reporter();
     routes.add_service(health);
@@ -70,12 +78,15 @@ pub(super) fn spawn(
     supervisor.spawn("api", OnExit::StopProcess, async move {
         let server = Server::builder()
             .timeout(CALL_TIMEOUT)
-            .tcp_nodelay(true)
+            .accept_http1(true)
             .max_concurrent_streams(STREAMS_MAX)
             .http2_keepalive_interval(Some(KEEPALIVE))
+            .layer(front)
             .layer(auth)
             .add_routes(routes.routes());
-        let incoming = TcpListenerStream::new(listener);
+        // The socket's options are set here: the server would set them on its own listener only.
+        let incoming =
+            TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
         server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
     });
     supervisor.spawn("health", OnExit::Log, async move {

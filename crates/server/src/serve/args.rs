@@ -34,7 +34,7 @@ pub struct ServeArgs {
     /// postgres://… keeps everything in Postgres instead of the data directory.
     #[arg(long, env = "TURNBUCKLE_DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Where gRPC listens.
+    /// Where the API listens: gRPC, gRPC-Web and JSON over HTTP.
     #[arg(long, default_value = "127.0.0.1:7420", env = "TURNBUCKLE_API_LISTEN")]
     pub api_listen: SocketAddr,
     /// Where the HTTP ingress listens.
@@ -43,6 +43,9 @@ pub struct ServeArgs {
     /// Where health, readiness and metrics listen. Has no authentication: keep it inside.
     #[arg(long, default_value = "127.0.0.1:7422", env = "TURNBUCKLE_ADMIN_LISTEN")]
     pub admin_listen: SocketAddr,
+    /// Web page origin that may call the API, such as https://console.example.com. Repeatable.
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', env = "TURNBUCKLE_CORS_ORIGIN")]
+    pub cors_origin: Vec<String>,
     /// For development: calls without a token are admin calls, and keys are made when missing.
     #[arg(long, env = "TURNBUCKLE_DEV")]
     pub dev: bool,
@@ -52,6 +55,10 @@ pub struct ServeArgs {
     /// Key that signs and verifies bearer tokens [default: token.key in the data directory].
     #[arg(long, env = "TURNBUCKLE_TOKEN_KEY_FILE")]
     pub token_key_file: Option<PathBuf>,
+    /// Issuers whose tokens are taken, with their keys and subjects. Tokens made with the token key
+    /// are refused then, unless --token-key-file is given too.
+    #[arg(long, env = "TURNBUCKLE_AUTH_CONFIG")]
+    pub auth_config: Option<PathBuf>,
     /// Network that deliveries may go to although it is not public, such as 10.2.0.0/16. Repeatable.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', env = "TURNBUCKLE_ALLOW_EGRESS")]
     pub allow_egress: Vec<String>,
@@ -76,6 +83,13 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// Whether tokens made with the token key are taken: not besides configured issuers, unless
+    /// the operator asks for it.
+    #[must_use]
+    pub fn takes_own_tokens(&self) -> bool {
+        self.auth_config.is_none() || self.token_key_file.is_some()
+    }
+
     /// Whether the process has this role.
     #[must_use]
     pub fn has(&self, role: Role) -> bool {

@@ -22,9 +22,11 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         api_listen: any_port,
         ingress_listen: any_port,
         admin_listen: any_port,
+        cors_origin: Vec::new(),
         dev: false,
         keyring_file: None,
         token_key_file: None,
+        auth_config: None,
         allow_egress: vec!["127.0.0.0/8".into()],
         allow_egress_host: Vec::new(),
         extra_ca_file: None,
@@ -37,7 +39,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
     let running = start(&args).await?;
     Ok(RunningServer {
         api_url: format!("http://{}", running.api.context("all roles have an API")?),
-        token: running.admin_token.clone(),
+        token: running.admin_token.clone().context("the demo has a token key")?,
         stop: running.supervisor.shutdown(),
         finished: Box::pin(async move {
             if let Err(error) = running.finished().await {

@@ -4,6 +4,8 @@ mod api;
 mod args;
 
 mod embedded_demo;
+mod issuers;
+mod json;
 mod welcome;
 
 pub use args::{Role, ServeArgs};
@@ -26,7 +28,7 @@ use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, SecretSealer};
 use turnbuckle_runtime::{
     Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
-    auth::TokenKey,
+    auth::Authenticator,
     os_random,
     supervisor::OnExit,
 };
@@ -55,8 +57,8 @@ pub struct Running {
     pub ingress: Option<SocketAddr>,
     /// Where health and metrics listen.
     pub admin: SocketAddr,
-    /// A token for this process's operator, made at the first start.
-    pub admin_token: String,
+    /// A token for this process's operator, where tokens made with the token key are taken.
+    pub admin_token: Option<String>,
     /// Whether the store had nothing in it.
     pub is_new: bool,
     grace: Duration,
@@ -98,7 +100,8 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     let guard = Arc::new(egress_guard(args)?);
     let is_new = args.database_url.is_none() && !Store::embedded_exists(&args.data_dir);
     let secrets = Secrets::load(args, is_new)?;
-    let admin_token = welcome::admin_token(args, &secrets.token_key, clock.now())?;
+    let admin_token = welcome::admin_token(args, secrets.token_key.as_ref(), clock.now())?;
+    let (authenticator, refreshers) = issuers::open(args, secrets.token_key, &guard, &clock)?;
     let store = open_store(args, &clock).await?;
     let listeners = Listeners::bind(args).await?;
     let supervisor = Supervisor::new();
@@ -111,7 +114,8 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
         clock,
         guard,
     };
-    let parts = start_planes(args, base, secrets.token_key, &supervisor).await?;
+    issuers::spawn(&supervisor, refreshers);
+    let parts = start_planes(args, base, authenticator, &supervisor).await?;
     if args.dev && is_new {
         welcome::make_default_tenant(&parts).await?;
     }
@@ -141,7 +145,7 @@ struct Base {
 async fn start_planes(
     args: &ServeArgs,
     base: Base,
-    token_key: TokenKey,
+    authenticator: Authenticator,
     supervisor: &Supervisor,
 ) -> anyhow::Result<api::ApiParts> {
     let delivery = match args.has(Role::Delivery) {
@@ -161,7 +165,8 @@ async fn start_planes(
         propagation,
         targets: guard,
     });
-    Ok(api::ApiParts { control_plane, delivery, token_key, clock, dev: args.dev })
+    let origins = json::Origins::parse(&args.cors_origin)?;
+    Ok(api::ApiParts { control_plane, delivery, authenticator, clock, dev: args.dev, origins })
 }
 
 fn plane_parts(args: &ServeArgs, base: &Base) -> PlaneParts {

@@ -8,7 +8,9 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     time::Duration,
 };
-use turnbuckle_domain::{Meta, ResourceId, Role as CallerRole, Tenant, TenantId, Timestamp};
+use turnbuckle_domain::{
+    AuditId, ChangeContext, Meta, ResourceId, Role as CallerRole, Tenant, TenantId, Timestamp,
+};
 use turnbuckle_runtime::auth::TokenKey;
 
 /// Where the operator's token lies in the data directory.
@@ -16,13 +18,19 @@ const ADMIN_TOKEN: &str = "admin.token";
 /// Long enough to forget about, short enough to be renewed some day.
 const ADMIN_TOKEN_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Makes the operator's token. With an embedded store it is left in the data directory, for the
+/// Who makes what a first start makes, in the audit record.
+const FIRST_START: &str = "turnbuckle serve --dev";
+
+/// Makes the operator's token, where our own tokens are taken. With an embedded store it is left in the data directory, for the
 /// command line to find; it is never printed outside development.
 pub(super) fn admin_token(
     args: &ServeArgs,
-    key: &TokenKey,
+    key: Option<&TokenKey>,
     now: Timestamp,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Option<String>> {
+    let Some(key) = key else {
+        return Ok(None);
+    };
     let token = key.issue("local-admin", CallerRole::Admin, None, ADMIN_TOKEN_LIFE, now)?;
     let path = args.data_dir.join(ADMIN_TOKEN);
     if args.database_url.is_none() && !path.exists() {
@@ -30,7 +38,7 @@ pub(super) fn admin_token(
         let mut file = file.with_context(|| format!("cannot write {}", path.display()))?;
         writeln!(file, "{token}")?;
     }
-    Ok(token)
+    Ok(Some(token))
 }
 
 /// Development starts with a tenant, so that the first publish needs no preparation but its type.
@@ -46,7 +54,17 @@ pub(super) async fn make_default_tenant(parts: &ApiParts) -> anyhow::Result<()> 
         labels: turnbuckle_domain::Labels::default(),
         meta: Meta { created_at: now, updated_at: now, ..Meta::default() },
     };
-    let created = control.store.create_tenant(tenant).await?;
+    let by = ChangeContext {
+        id: AuditId::from_uuid(control.ids.uuid()),
+        at: now,
+        subject: FIRST_START.into(),
+        role: CallerRole::Admin,
+        method: FIRST_START.into(),
+        request_id: control.ids.uuid().to_string(),
+        reason: "first start in development".into(),
+        validate_only: false,
+    };
+    let created = control.store.create_tenant(tenant, &by).await?;
     control.propagation.applied(created.meta.revision).await;
     Ok(())
 }
@@ -79,8 +97,12 @@ fn first_publish(out: &mut impl io::Write, args: &ServeArgs, running: &Running) 
         "http://127.0.0.1:7420" => String::new(),
         other => format!(" --server {other}"),
     };
-    if args.dev {
-        writeln!(out, "  Dev token    {}", running.admin_token)?;
+    if let Some(config) = args.auth_config.as_ref().filter(|_| !args.takes_own_tokens()) {
+        // What is below would need a token that only an issuer can give.
+        return writeln!(out, "  Tokens       of the issuers in {}", config.display());
+    }
+    if let Some(token) = running.admin_token.as_ref().filter(|_| args.dev) {
+        writeln!(out, "  Dev token    {token}")?;
     } else {
         let path = args.data_dir.join(ADMIN_TOKEN);
         writeln!(out, "  Admin token  in {} (the command line finds it there)", path.display())?;

@@ -94,6 +94,11 @@ pub(super) fn patterns(text: &str) -> Result<Vec<TypePattern>, Malformed> {
     expect("patterns", texts.and_then(parse))
 }
 
+/// A SHA-256 hash.
+pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], Malformed> {
+    expect("hash", bytes.try_into().ok())
+}
+
 fn map_text<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     Value::from_iter(pairs.map(|(key, value)| (key, Value::from(value)))).to_string()
 }

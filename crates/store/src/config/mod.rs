@@ -1,7 +1,7 @@
 //! Configuration on both backends, through sea-orm.
 //!
 //! ```text
-//!  ConfigStore ─► Write: begin ─ counter + 1, its row locked ─ checks ─ rows ─ commit
+//!  ConfigStore ─► Write: begin ─ counter + 1, its row locked ─ checks ─ rows ─ audit entry ─ commit
 //!  ConfigSource ─► snapshot: counter ─ rows changed after a revision
 //! ```
 //! One port method is one transaction. Writers take turns on the counter's row, so that a revision
@@ -9,6 +9,7 @@
 
 mod cell;
 mod entity;
+mod record;
 mod rings;
 mod rules;
 mod source;

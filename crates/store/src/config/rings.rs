@@ -14,14 +14,20 @@ use sea_orm::{
 };
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Endpoint, EndpointId, Error, Key, KeyRing, KeyState, Revision, StoreError, Timestamp,
+    Audited as _, Endpoint, EndpointId, Error, Fields, Key, KeyRing, KeyState, Revision,
+    StoreError, Timestamp,
 };
 
 /// Why the keys of a deleted endpoint are revoked.
 const ENDPOINT_DELETED: &str = "endpoint deleted";
 
 /// Stores the ring of a new endpoint.
-pub(super) async fn insert(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<(), Error> {
+pub(super) async fn insert(
+    write: &mut Write,
+    owner: &Endpoint,
+    ring: &KeyRing,
+) -> Result<(), Error> {
+    write.note_along(Fields::new(), ring.fields());
     let row = key_ring::ActiveModel {
         endpoint_id: Set(owner.id.uuid()),
         tenant_id: Set(owner.tenant.uuid()),
@@ -42,7 +48,14 @@ pub(super) async fn replace(write: &Write, owner: &Endpoint, ring: &KeyRing) -> 
 }
 
 /// Destroys the material of all keys of an endpoint.
-pub(super) async fn wipe(write: &Write, owner: EndpointId, now: Timestamp) -> Result<(), Error> {
+pub(super) async fn wipe(
+    write: &mut Write,
+    owner: EndpointId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if let Some(ring) = read(&write.transaction, owner).await? {
+        write.note_along(ring.fields(), Fields::new());
+    }
     let now = now.micros();
     let retire_at = Expr::col(signing_key::Column::RetireAtUs);
     let ended = CaseStatement::new().case(retire_at.clone().lt(now), retire_at).finally(now);

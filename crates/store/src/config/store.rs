@@ -11,8 +11,9 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing, ResourceId, RetryPolicy,
-    RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp, TypeName,
+    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing,
+    ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp,
+    TypeName,
 };
 
 /// Last part of the name of an endpoint's key ring.
@@ -24,10 +25,10 @@ fn ring_name(parent: &str, endpoint: &str) -> String {
 
 #[async_trait]
 impl ConfigStore for ConfigDb {
-    async fn create_tenant(&self, tenant: Tenant) -> Result<Tenant, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let created = write.insert::<tenant::Entity>("", &tenant).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(created)
     }
 
@@ -39,29 +40,43 @@ impl ConfigStore for ConfigDb {
         list::<tenant::Entity>(&self.db, None, after, limit).await
     }
 
-    async fn update_tenant(&self, tenant: Tenant, expected: Revision) -> Result<Tenant, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn update_tenant(
+        &self,
+        tenant: Tenant,
+        expected: Revision,
+        by: &ChangeContext,
+    ) -> Result<Tenant, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let updated = write.replace::<tenant::Entity>("", &tenant, expected).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(updated)
     }
 
-    async fn delete_tenant(&self, tenant: &Tenant, now: Timestamp) -> Result<Revision, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn delete_tenant(
+        &self,
+        tenant: &Tenant,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Revision, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(tenant.id).await?;
         rules::tenant_is_empty(&write, &parent, tenant).await?;
         write.bury::<tenant::Entity>("", tenant, now).await?;
         let id = tenant.id.uuid();
-        write.bury_where::<event_type::Entity>(event_type::Column::TenantId, id, now).await?;
-        write.bury_where::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
-        write.commit().await
+        write.bury_along::<event_type::Entity>(event_type::Column::TenantId, id, now).await?;
+        write.bury_along::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
+        write.commit(by).await
     }
 
-    async fn create_event_type(&self, event_type: EventType) -> Result<EventType, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn create_event_type(
+        &self,
+        event_type: EventType,
+        by: &ChangeContext,
+    ) -> Result<EventType, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
         let created = write.insert::<event_type::Entity>(&parent, &event_type).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(created)
     }
 
@@ -86,11 +101,12 @@ impl ConfigStore for ConfigDb {
         &self,
         event_type: EventType,
         expected: Revision,
+        by: &ChangeContext,
     ) -> Result<EventType, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
         let updated = write.replace::<event_type::Entity>(&parent, &event_type, expected).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(updated)
     }
 
@@ -98,18 +114,23 @@ impl ConfigStore for ConfigDb {
         &self,
         event_type: &EventType,
         now: Timestamp,
+        by: &ChangeContext,
     ) -> Result<Revision, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
         write.bury::<event_type::Entity>(&parent, event_type, now).await?;
-        write.commit().await
+        write.commit(by).await
     }
 
-    async fn create_retry_policy(&self, policy: RetryPolicy) -> Result<RetryPolicy, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn create_retry_policy(
+        &self,
+        policy: RetryPolicy,
+        by: &ChangeContext,
+    ) -> Result<RetryPolicy, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
         let created = write.insert::<retry_policy::Entity>(&parent, &policy).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(created)
     }
 
@@ -144,11 +165,12 @@ impl ConfigStore for ConfigDb {
         &self,
         policy: RetryPolicy,
         expected: Revision,
+        by: &ChangeContext,
     ) -> Result<RetryPolicy, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
         let updated = write.replace::<retry_policy::Entity>(&parent, &policy, expected).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(updated)
     }
 
@@ -156,21 +178,27 @@ impl ConfigStore for ConfigDb {
         &self,
         policy: &RetryPolicy,
         now: Timestamp,
+        by: &ChangeContext,
     ) -> Result<Revision, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
         rules::retry_policy_is_unused(&write, &parent, policy).await?;
         write.bury::<retry_policy::Entity>(&parent, policy, now).await?;
-        write.commit().await
+        write.commit(by).await
     }
 
-    async fn create_endpoint(&self, endpoint: Endpoint, ring: KeyRing) -> Result<Endpoint, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn create_endpoint(
+        &self,
+        endpoint: Endpoint,
+        ring: KeyRing,
+        by: &ChangeContext,
+    ) -> Result<Endpoint, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
         let created = write.insert::<endpoint::Entity>(&parent, &endpoint).await?;
-        rings::insert(&write, &created, &ring).await?;
-        write.commit().await?;
+        rings::insert(&mut write, &created, &ring).await?;
+        write.commit(by).await?;
         Ok(created)
     }
 
@@ -205,12 +233,13 @@ impl ConfigStore for ConfigDb {
         &self,
         endpoint: Endpoint,
         expected: Revision,
+        by: &ChangeContext,
     ) -> Result<Endpoint, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
         let updated = write.replace::<endpoint::Entity>(&parent, &endpoint, expected).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(updated)
     }
 
@@ -218,14 +247,15 @@ impl ConfigStore for ConfigDb {
         &self,
         endpoint: &Endpoint,
         now: Timestamp,
+        by: &ChangeContext,
     ) -> Result<Revision, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         write.bury::<endpoint::Entity>(&parent, endpoint, now).await?;
         let owner = subscription::Column::EndpointId;
-        write.bury_where::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
-        rings::wipe(&write, endpoint.id, now).await?;
-        write.commit().await
+        write.bury_along::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
+        rings::wipe(&mut write, endpoint.id, now).await?;
+        write.commit(by).await
     }
 
     async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error> {
@@ -250,8 +280,9 @@ impl ConfigStore for ConfigDb {
         endpoint: EndpointId,
         ring: KeyRing,
         expected: Revision,
+        by: &ChangeContext,
     ) -> Result<KeyRing, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(tenant).await?;
         let owner = rules::owner(&write, &parent, tenant, endpoint).await?;
         let resource = ring_name(&parent, owner.slug.as_str());
@@ -260,18 +291,25 @@ impl ConfigStore for ConfigDb {
             Some(KeyRing { revision, .. }) if revision != expected => {
                 return Err(Error::Stale { resource, current: revision.etag() });
             }
-            Some(_) => rings::replace(&write, &owner, &ring).await?,
+            Some(before) => {
+                write.note((tenant, resource), before.fields(), ring.fields());
+                rings::replace(&write, &owner, &ring).await?;
+            }
         }
-        let revision = write.commit().await?;
+        let revision = write.commit(by).await?;
         Ok(KeyRing { revision, ..ring })
     }
 
-    async fn create_subscription(&self, subscription: Subscription) -> Result<Subscription, Error> {
-        let write = Write::begin(&self.db).await?;
+    async fn create_subscription(
+        &self,
+        subscription: Subscription,
+        by: &ChangeContext,
+    ) -> Result<Subscription, Error> {
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
         let created = write.insert::<subscription::Entity>(&parent, &subscription).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(created)
     }
 
@@ -296,13 +334,14 @@ impl ConfigStore for ConfigDb {
         &self,
         subscription: Subscription,
         expected: Revision,
+        by: &ChangeContext,
     ) -> Result<Subscription, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
         let updated =
             write.replace::<subscription::Entity>(&parent, &subscription, expected).await?;
-        write.commit().await?;
+        write.commit(by).await?;
         Ok(updated)
     }
 
@@ -310,10 +349,11 @@ impl ConfigStore for ConfigDb {
         &self,
         subscription: &Subscription,
         now: Timestamp,
+        by: &ChangeContext,
     ) -> Result<Revision, Error> {
-        let write = Write::begin(&self.db).await?;
+        let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
         write.bury::<subscription::Entity>(&parent, subscription, now).await?;
-        write.commit().await
+        write.commit(by).await
     }
 }

@@ -6,7 +6,9 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait as _, ConnectionTrait, EntityTrait, IntoActiveModel,
     QueryFilter as _, QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
 };
-use turnbuckle_domain::{Deletable, Error, Meta, ResourceId, Revision, StoreError, TenantId};
+use turnbuckle_domain::{
+    Audited, Deletable, Error, Meta, ResourceId, Revision, StoreError, TenantId,
+};
 
 /// How a resource is found.
 pub(super) struct Identity<'a> {
@@ -26,7 +28,7 @@ pub(super) trait Table:
         Column: Send + Sync,
     >
 {
-    type Resource: Clone + Send + Sync;
+    type Resource: Audited + Clone + Send + Sync;
 
     /// Second to last part of a resource's name.
     const COLLECTION: &'static str;

@@ -3,23 +3,27 @@
 use super::{
     cell::Malformed,
     entity::{config_revision, tenant},
+    record::{self, Notes},
     table::{Identity, Table, full_name, live_by_id},
 };
 use crate::error::{is_unique_violation, store_error};
 use sea_orm::{
     ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
-    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
-    Statement, TransactionOptions, TransactionTrait as _,
+    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, QuerySelect as _,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
     sea_query::Expr,
     {AccessMode, IsolationLevel},
 };
-use turnbuckle_domain::{Error, Revision, StoreError, TenantId, Timestamp};
+use turnbuckle_domain::{
+    Audited as _, ChangeContext, Error, Fields, Revision, StoreError, TenantId, Timestamp,
+};
 
 /// An open change. Dropped without [`Write::commit`], it is rolled back and its revision is given
 /// to the next one, so that revisions have no gaps.
 pub(super) struct Write {
     pub(super) transaction: DatabaseTransaction,
     pub(super) revision: Revision,
+    notes: Notes,
 }
 
 impl Write {
@@ -36,12 +40,36 @@ impl Write {
         let row = transaction.query_one_raw(next).await.map_err(store_error)?;
         let row = row.ok_or(Malformed { column: "config_revision.id" })?;
         let revision = row.try_get_by_index(0).map_err(store_error)?;
-        Ok(Self { transaction, revision: Revision(revision) })
+        Ok(Self { transaction, revision: Revision(revision), notes: Notes::default() })
     }
 
-    pub(super) async fn commit(self) -> Result<Revision, Error> {
-        self.transaction.commit().await.map_err(store_error)?;
+    /// Records the change and makes it last; or, when it was only to be validated, undoes it.
+    pub(super) async fn commit(self, by: &ChangeContext) -> Result<Revision, Error> {
+        record::write(&self.transaction, self.revision, self.notes, by).await?;
+        let end = match by.validate_only {
+            true => self.transaction.rollback().await,
+            false => self.transaction.commit().await,
+        };
+        end.map_err(store_error)?;
         Ok(self.revision)
+    }
+
+    /// Notes for the record what goes along with the changed resource.
+    pub(super) fn note_along(&mut self, before: Fields, after: Fields) {
+        self.notes.before(before);
+        self.notes.after(after);
+    }
+
+    /// Notes for the record the resource that is changed.
+    pub(super) fn note(
+        &mut self,
+        (tenant, resource): (TenantId, String),
+        before: Fields,
+        after: Fields,
+    ) {
+        self.notes.subject(tenant, resource);
+        self.notes.before(before);
+        self.notes.after(after);
     }
 
     /// The name of a tenant that is to get or change something.
@@ -51,7 +79,7 @@ impl Write {
 
     /// Adds a resource.
     pub(super) async fn insert<E: Table>(
-        &self,
+        &mut self,
         parent: &str,
         resource: &E::Resource,
     ) -> Result<E::Resource, Error> {
@@ -59,7 +87,10 @@ impl Write {
         E::meta(&mut added).revision = self.revision;
         let insert = E::insert(E::encode(&added)?).exec_without_returning(&self.transaction);
         match insert.await {
-            Ok(_) => Ok(added),
+            Ok(_) => {
+                self.note(subject::<E>(parent, resource), Fields::new(), added.fields());
+                Ok(added)
+            }
             Err(error) if is_unique_violation(&error) => {
                 let resource = full_name::<E>(parent, E::identity(resource).name);
                 Err(Error::AlreadyExists { resource })
@@ -70,7 +101,7 @@ impl Write {
 
     /// Replaces a resource that still has the revision `expected`. What names it stays.
     pub(super) async fn replace<E: Table>(
-        &self,
+        &mut self,
         parent: &str,
         resource: &E::Resource,
         expected: Revision,
@@ -86,23 +117,43 @@ impl Write {
         }
         let update = E::update_many().set(row).filter(E::ID.eq(wanted.id));
         update.exec(&self.transaction).await.map_err(store_error)?;
+        self.note(subject::<E>(parent, resource), current.fields(), replaced.fields());
         Ok(replaced)
     }
 
     /// Makes a tombstone of a resource that is still as the caller read it.
     pub(super) async fn bury<E: Table>(
-        &self,
+        &mut self,
         parent: &str,
         resource: &E::Resource,
         now: Timestamp,
     ) -> Result<(), Error> {
         let wanted = E::identity(resource);
-        self.expect::<E>(parent, &wanted, wanted.revision).await?;
-        self.bury_where::<E>(E::ID, wanted.id, now).await
+        let current = self.expect::<E>(parent, &wanted, wanted.revision).await?;
+        self.note(subject::<E>(parent, resource), current.fields(), Fields::new());
+        self.bury_rows::<E>(E::ID, wanted.id, now).await
     }
 
-    /// Makes tombstones of all live rows that have this id in this column.
-    pub(super) async fn bury_where<E: Table>(
+    /// Makes tombstones of all live rows that have this id in this column. The record names them
+    /// below what they go along with.
+    pub(super) async fn bury_along<E: Table>(
+        &mut self,
+        column: E::Column,
+        id: sea_orm::prelude::Uuid,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let live = E::find().filter(column.eq(id)).filter(E::DELETED.is_null());
+        let names = live.select_only().column(E::ID).column(E::NAME).into_tuple();
+        let names: Vec<(sea_orm::prelude::Uuid, String)> =
+            names.all(&self.transaction).await.map_err(store_error)?;
+        let along = names
+            .into_iter()
+            .map(|(id, name)| (format!("{}.{name}", E::COLLECTION), id.to_string()));
+        self.notes.before(along.collect());
+        self.bury_rows::<E>(column, id, now).await
+    }
+
+    async fn bury_rows<E: Table>(
         &self,
         column: E::Column,
         id: sea_orm::prelude::Uuid,
@@ -131,6 +182,13 @@ impl Write {
         }
         Err(Error::Stale { resource: full_name::<E>(parent, name), current: revision.etag() })
     }
+}
+
+/// Whose record a change of a resource goes to, and under which name.
+fn subject<E: Table>(parent: &str, resource: &E::Resource) -> (TenantId, String) {
+    let Identity { id, tenant, name, .. } = E::identity(resource);
+    // A tenant's own changes are in its own record.
+    (TenantId::from_uuid(tenant.unwrap_or(id)), full_name::<E>(parent, name))
 }
 
 /// The name of a live tenant.

@@ -24,13 +24,11 @@ impl EventLog for EmbeddedQueue {
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
         // Appends are a few pointers; the payloads are shared.
         let shared: Arc<[Append]> = batch.into();
-        self.writer.run(move |connection| append(connection, &shared)).await?
+        self.writer.run(move |connection| append(connection, &shared)).await
     }
 }
 
-type Outcome = Result<Vec<AppendResult>, StoreError>;
-
-fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Outcome> {
+fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Vec<AppendResult>> {
     let plan = plan(batch);
     let mut refused = HashSet::new();
     let mut firsts = HashMap::new();
@@ -48,12 +46,9 @@ fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Outcome
             }
         }
     }
-    let results = match resolve(batch, &plan, &refused, &firsts) {
-        Ok(results) => results,
-        Err(error) => return Ok(Err(error)),
-    };
+    let results = resolve(batch, &plan, &refused, &firsts);
     record_anomalies(connection, batch, &plan, &results, &firsts)?;
-    Ok(Ok(results))
+    Ok(results)
 }
 
 fn insert_dedup(connection: &Connection, append: &Append) -> rusqlite::Result<bool> {

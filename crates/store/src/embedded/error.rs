@@ -7,7 +7,14 @@ use turnbuckle_domain::StoreError;
 pub(crate) fn sqlite_error(error: rusqlite::Error) -> StoreError {
     let passing = matches!(
         error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
+        Some(
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+        )
     );
     if passing { StoreError::Unavailable(error.into()) } else { StoreError::Internal(error.into()) }
 }

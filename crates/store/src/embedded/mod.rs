@@ -67,6 +67,11 @@ impl EmbeddedQueue {
         Ok(queue)
     }
 
+    /// Whether the writer works.
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        self.writer.run(|connection| connection.execute_batch("select 1")).await
+    }
+
     /// The directory is ours alone, so whoever holds a lease in it is dead: no need to wait for expiry.
     async fn drop_old_leases(&self) -> Result<(), StoreError> {
         let work = |connection: &rusqlite::Connection| {

@@ -183,7 +183,14 @@ fn claim(
             lane.limit,
         ];
         for row in statement.query_map(bound, read_claimed)? {
-            claimed.push(row?);
+            match row {
+                Ok(row) => claimed.push(row),
+                // A row that this program cannot read must not hold back the others (I13).
+                Err(error @ rusqlite::Error::InvalidColumnType(..)) => {
+                    tracing::error!(%error, "a delivery cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(claimed)

@@ -124,18 +124,24 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 fn run_group(connection: &Connection, mut group: Vec<Box<dyn Job>>) {
     match commit_together(connection, &mut group) {
         Ok(()) => group.into_iter().for_each(|job| job.finish(Ok(()))),
-        Err(error) if group.len() == 1 => {
-            let mut outcome = Err(sqlite_error(error));
-            for job in group {
-                job.finish(std::mem::replace(&mut outcome, Err(stopped())));
+        Err(error) => match sqlite_error(error) {
+            StoreError::Internal(_) if group.len() > 1 => {
+                for mut job in group {
+                    let outcome = commit_together(connection, std::slice::from_mut(&mut job));
+                    job.finish(outcome.map_err(sqlite_error));
+                }
             }
-        }
-        Err(_) => {
-            for mut job in group {
-                let outcome = commit_together(connection, std::slice::from_mut(&mut job));
-                job.finish(outcome.map_err(sqlite_error));
-            }
-        }
+            // What passes by itself would fail each of them in turn, and slowly.
+            error => fail(group, error),
+        },
+    }
+}
+
+fn fail(group: Vec<Box<dyn Job>>, error: StoreError) {
+    let again = || StoreError::Unavailable("the store failed a whole group".into());
+    let mut error = error;
+    for job in group {
+        job.finish(Err(std::mem::replace(&mut error, again())));
     }
 }
 

@@ -22,9 +22,15 @@ impl EventLog for PostgresQueue {
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
         let plan = plan(batch);
         let refused = self.insert(batch, &plan.writers).await?;
-        let firsts = self.find_first(batch, &plan, &refused).await?;
-        let results = resolve(batch, &plan, &refused, &firsts)?;
-        self.record_anomalies(batch, &plan, &results, &firsts).await?;
+        // The commit is done: what fails from here on must not make stored events look refused.
+        let firsts = self.find_first(batch, &plan, &refused).await.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "first events not read");
+            HashMap::new()
+        });
+        let results = resolve(batch, &plan, &refused, &firsts);
+        if let Err(error) = self.record_anomalies(batch, &plan, &results, &firsts).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "anomalies not recorded");
+        }
         Ok(results)
     }
 }

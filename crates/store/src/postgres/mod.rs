@@ -1,10 +1,13 @@
 //! The Postgres backend: hot statements on sqlx, each in a reviewed `.sql` file.
 
 mod append;
+mod deadline;
 mod hints;
 mod partitions;
 mod queue;
 mod settle;
+
+pub(crate) use deadline::Deadline;
 
 use crate::error::sqlx_error;
 use sqlx::{
@@ -15,8 +18,10 @@ use std::{str::FromStr as _, time::Duration};
 use tracing::log::LevelFilter;
 use turnbuckle_domain::StoreError;
 
-/// Two publish writers, a settle writer, a claim reader, heartbeat, and room for operators' reads.
+/// Two publish writers, settle, claim, discovery, heartbeat, hints out and hints in, and two to spare.
 const CONNECTIONS_MAX: u32 = 10;
+/// Lists, look-ups and configuration of one process.
+const PEOPLE_CONNECTIONS_MAX: u32 = 6;
 /// Longest wait for a connection: past it a caller is better served by an error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest statement. A frozen database must not freeze a loop for ever.
@@ -52,12 +57,6 @@ impl PostgresQueue {
         Ok(queue)
     }
 
-    /// The pool, for reads and configuration that share the connections' settings.
-    #[must_use]
-    pub(crate) const fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-
     async fn check_durable(&self) -> Result<(), StoreError> {
         let setting: String = sqlx::query("show synchronous_commit")
             .fetch_one(&self.pool)
@@ -86,8 +85,24 @@ pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError>
             ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT_MS),
             // Compiling a plan to machine code takes longer than any statement of ours runs.
             ("jit", "off"),
+            // Plans are made once per connection, often while a table or the partition of tomorrow is
+            // empty, when reading it as a whole looks cheapest, and are then used as it grows. Every
+            // statement of ours has an index to go by.
+            ("enable_seqscan", "off"),
         ])
         .log_statements(LevelFilter::Off))
+}
+
+/// Connections for lists, look-ups and configuration. Apart from the hot ones: whatever people ask for,
+/// heartbeats and results never wait for it (I6).
+pub(crate) async fn people_pool(url: &str) -> Result<PgPool, StoreError> {
+    PgPoolOptions::new()
+        .max_connections(PEOPLE_CONNECTIONS_MAX)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .connect_with(connect_options(url)?)
+        .await
+        .map_err(sqlx_error)
 }
 
 /// Connections for migrating: one holds the lock, the other works. A migration may take as long as

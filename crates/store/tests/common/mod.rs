@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    Endpoint, EndpointId, EndpointState, HttpTarget, Key, KeyAlgorithm, KeyId, KeyRing, Labels,
-    Meta, ResourceId, Revision, SealedSecret, SignatureProfile, Tenant, TenantId, Timestamp,
+    AuditId, ChangeContext, Endpoint, EndpointId, EndpointState, HttpTarget, Key, KeyAlgorithm,
+    KeyId, KeyRing, Labels, Meta, ResourceId, Revision, Role, SealedSecret, SignatureProfile,
+    Tenant, TenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -42,6 +43,20 @@ pub(crate) fn labels() -> Labels {
 
 pub(crate) fn meta() -> Meta {
     Meta { created_at: at(1), updated_at: at(1), revision: Revision::ZERO }
+}
+
+/// Somebody who may do everything.
+pub(crate) fn by() -> ChangeContext {
+    ChangeContext {
+        id: AuditId::from_uuid(Uuid::now_v7()),
+        at: at(2),
+        subject: "alice".to_owned(),
+        role: Role::Admin,
+        method: "turnbuckle.v1.Tests/Change".to_owned(),
+        request_id: "r-1".to_owned(),
+        reason: String::new(),
+        validate_only: false,
+    }
 }
 
 pub(crate) fn tenant(slug: &str) -> Tenant {

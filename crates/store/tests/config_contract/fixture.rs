@@ -1,6 +1,6 @@
 //! A migrated store on either backend, and resources to put into it.
 
-use crate::common::{endpoint, id, labels, meta, ring, tenant};
+use crate::common::{by, endpoint, id, labels, meta, ring, tenant};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::SqliteJournalMode};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -64,11 +64,11 @@ impl Fixture {
     }
 
     pub(crate) async fn tenant(&self, slug: &str) -> Tenant {
-        self.config.create_tenant(tenant(slug)).await.unwrap()
+        self.config.create_tenant(tenant(slug), &by()).await.unwrap()
     }
 
     pub(crate) async fn endpoint(&self, owner: &Tenant, slug: &str) -> Endpoint {
-        self.config.create_endpoint(endpoint(owner.id, slug), ring()).await.unwrap()
+        self.config.create_endpoint(endpoint(owner.id, slug), ring(), &by()).await.unwrap()
     }
 
     pub(crate) async fn revision(&self) -> Revision {

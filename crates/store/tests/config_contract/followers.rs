@@ -1,6 +1,6 @@
 //! What who follows by revision sees.
 
-use crate::common::{at, endpoint, on_both_backends, ring};
+use crate::common::{at, by, endpoint, on_both_backends, ring};
 use crate::fixture::{Fixture, event_type, subscription};
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{ConfigSource as _, ConfigStore as _, EndpointId, Revision, Tenant};
@@ -23,10 +23,10 @@ async fn a_delta_holds_what_changed_and_nothing_else(fixture: &Fixture) {
 
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let all = config.create_subscription(subscription(&orders, "all")).await.unwrap();
+    let all = config.create_subscription(subscription(&orders, "all"), &by()).await.unwrap();
     let known = fixture.revision().await;
-    let paid = config.create_event_type(event_type(acme.id, "order.paid")).await.unwrap();
-    let last = config.delete_subscription(&all, at(9)).await.unwrap();
+    let paid = config.create_event_type(event_type(acme.id, "order.paid"), &by()).await.unwrap();
+    let last = config.delete_subscription(&all, at(9), &by()).await.unwrap();
 
     let delta = config.changes_since(known).await.unwrap();
     assert_eq!(delta.revision, last);
@@ -46,7 +46,7 @@ async fn who_knows_nothing_gets_no_tombstones(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
     let kept = fixture.endpoint(&acme, "kept").await;
-    config.delete_endpoint(&orders, at(9)).await.unwrap();
+    config.delete_endpoint(&orders, at(9), &by()).await.unwrap();
     let delta = config.changes_since(Revision::ZERO).await.unwrap();
     assert_eq!(delta.endpoints.len(), 1);
     assert_eq!(delta.endpoints[0].value, kept);
@@ -102,7 +102,7 @@ fn spawn_writers(fixture: &Fixture, acme: &Tenant) -> Vec<tokio::task::JoinHandl
                 let mut written = Written::new();
                 for write in 0..WRITES {
                     let new = endpoint(tenant, &format!("e-{writer}-{write}"));
-                    let made = config.create_endpoint(new, ring()).await.unwrap();
+                    let made = config.create_endpoint(new, ring(), &by()).await.unwrap();
                     written.insert(made.id, made.meta.revision);
                 }
                 written

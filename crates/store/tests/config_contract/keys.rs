@@ -1,6 +1,6 @@
 //! Key rings.
 
-use crate::common::{at, key, on_both_backends};
+use crate::common::{at, by, key, on_both_backends};
 use crate::fixture::{Fixture, refusal};
 use sea_orm::{ConnectionTrait as _, DbErr, RuntimeErr, Statement};
 use std::{sync::Arc, time::Duration};
@@ -32,7 +32,8 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     ring.revoke(first, "leaked", at(12)).unwrap();
 
     let expected = ring.revision;
-    let stored = config.update_key_ring(acme.id, orders.id, ring.clone(), expected).await.unwrap();
+    let stored =
+        config.update_key_ring(acme.id, orders.id, ring.clone(), expected, &by()).await.unwrap();
     assert_eq!(stored.keys, ring.keys);
     assert_eq!(stored.revision, fixture.revision().await);
     assert_eq!(config.key_ring(acme.id, orders.id).await.unwrap(), stored);
@@ -51,9 +52,9 @@ async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &F
             let (config, mut ring) = (Arc::clone(&fixture.config), before.clone());
             let expected = ring.revision;
             ring.rotate(key(), DAY, false, at(10)).unwrap();
-            tokio::spawn(
-                async move { config.update_key_ring(acme.id, orders.id, ring, expected).await },
-            )
+            tokio::spawn(async move {
+                config.update_key_ring(acme.id, orders.id, ring, expected, &by()).await
+            })
         })
         .collect();
     let (mut won, mut stale): (Vec<KeyRing>, Vec<_>) = (Vec::new(), Vec::new());
@@ -78,7 +79,7 @@ async fn two_active_keys_cannot_be_stored(fixture: &Fixture) {
         let mut ring = before.clone();
         ring.keys = vec![with_state(state), with_state(state)];
         let refused =
-            fixture.config.update_key_ring(acme.id, orders.id, ring, before.revision).await;
+            fixture.config.update_key_ring(acme.id, orders.id, ring, before.revision, &by()).await;
         assert_eq!(refusal(refused).0, "INTERNAL", "{state}");
     }
     assert_eq!(fixture.config.key_ring(acme.id, orders.id).await.unwrap(), before);
@@ -143,13 +144,13 @@ async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
     let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
     ring.rotate(key(), DAY, false, at(10)).unwrap();
     let expected = ring.revision;
-    let ring = config.update_key_ring(acme.id, orders.id, ring, expected).await.unwrap();
+    let ring = config.update_key_ring(acme.id, orders.id, ring, expected, &by()).await.unwrap();
     let kept = fixture.endpoint(&acme, "kept").await;
-    config.delete_endpoint(&orders, at(20)).await.unwrap();
+    config.delete_endpoint(&orders, at(20), &by()).await.unwrap();
 
     let gone = config.key_ring(acme.id, orders.id).await;
     assert_eq!(refusal(gone), ("NOT_FOUND", "tenants/acme/endpoints/orders".to_owned()));
-    let late = config.update_key_ring(acme.id, orders.id, ring.clone(), ring.revision).await;
+    let late = config.update_key_ring(acme.id, orders.id, ring.clone(), ring.revision, &by()).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
     let left = Statement::from_string(
         fixture.db.get_database_backend(),

@@ -179,7 +179,9 @@ async fn one_of_fifty_concurrent_appends_is_accepted(fixture: &Fixture) {
         match task.await.unwrap() {
             (uid, AppendResult::Accepted) => accepted.push(uid),
             (_, AppendResult::Duplicate { uid, .. }) => firsts.push(uid),
-            (_, AppendResult::Anomaly) => panic!("the content was the same"),
+            (_, AppendResult::Anomaly | AppendResult::Unknown) => {
+                panic!("the content was the same")
+            }
         }
     }
     assert_eq!(accepted.len(), 1);

@@ -28,7 +28,7 @@ pub(crate) const NOTHING_SEEN: (Timestamp, DeliveryId) =
 
 pub(crate) enum Home {
     Directory(TempDir),
-    Postgres(TestDatabase),
+    Postgres(#[expect(dead_code, reason = "kept until the end of the test")] TestDatabase),
 }
 
 pub(crate) struct Fixture {
@@ -50,11 +50,14 @@ impl Fixture {
     }
 
     pub(crate) async fn postgres() -> Option<Self> {
-        let database = migrated().await?;
+        Some(Self::over(migrated().await?).await)
+    }
+
+    pub(crate) async fn over(database: TestDatabase) -> Self {
         let store = Store::open_postgres(database.url(), START).await.unwrap();
         let side = connect(database.url()).await;
         let clock = ManualClock::shared(START);
-        Some(Self::new(store, clock, side, Home::Postgres(database)))
+        Self::new(store, clock, side, Home::Postgres(database))
     }
 
     fn new(store: Store, clock: Arc<ManualClock>, side: DatabaseConnection, home: Home) -> Self {
@@ -78,9 +81,14 @@ impl Fixture {
 
     /// The one number a query answers.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
-        let ask = Statement::from_string(self.side.get_database_backend(), sql);
-        let row = self.side.query_one_raw(ask).await.unwrap().unwrap();
-        row.try_get_by_index::<i64>(0).unwrap()
+        number(&self.side, sql).await
+    }
+
+    /// Waits until every session of a dropped store has ended, which is when its counters are complete.
+    pub(crate) async fn sessions_ended(side: &DatabaseConnection) {
+        let sessions = "select count(*) from pg_stat_activity where datname = current_database() \
+                        and application_name = 'turnbuckle'";
+        eventually(async || (number(side, sessions).await == 0).then_some(())).await;
     }
 
     /// A UUID as the backend writes it in SQL text.
@@ -255,6 +263,13 @@ pub(crate) async fn connect(url: &str) -> DatabaseConnection {
         options.journal_mode(SqliteJournalMode::Wal).busy_timeout(PATIENCE)
     });
     Database::connect(options).await.unwrap()
+}
+
+/// The one number a query answers.
+pub(crate) async fn number(db: &DatabaseConnection, sql: &str) -> i64 {
+    let ask = Statement::from_string(db.get_database_backend(), sql);
+    let row = db.query_one_raw(ask).await.unwrap().unwrap();
+    row.try_get_by_index::<i64>(0).unwrap()
 }
 
 /// Asks until the answer is there. Each question is a round trip, so this is no busy loop.

@@ -1,7 +1,7 @@
 //! What people read: events, deliveries, pages and filters, each tenant its own.
 
 use crate::{
-    common::{endpoint, on_both_backends, ring, tenant as named_tenant},
+    common::{by, endpoint, on_both_backends, ring, tenant as named_tenant},
     fixture::{DEAD, DELIVERED, Fixture, NOTHING_SEEN, lane},
 };
 use std::{collections::HashSet, time::Duration};
@@ -49,11 +49,11 @@ async fn finish_some(fixture: &Fixture, endpoint: EndpointId) -> [DeliveryId; 2]
 
 async fn a_view_names_the_event_and_the_endpoint_also_a_deleted_one(fixture: &Fixture) {
     let config = &fixture.store.config;
-    let acme = config.create_tenant(named_tenant("acme")).await.unwrap();
-    let orders = config.create_endpoint(endpoint(acme.id, "orders"), ring()).await.unwrap();
+    let acme = config.create_tenant(named_tenant("acme"), &by()).await.unwrap();
+    let orders = config.create_endpoint(endpoint(acme.id, "orders"), ring(), &by()).await.unwrap();
     let one = fixture.to(fixture.event(acme.id, "e-1"), &[orders.id, fixture.endpoint()]);
     fixture.store.log.append(std::slice::from_ref(&one)).await.unwrap();
-    config.delete_endpoint(&orders, fixture.now()).await.unwrap();
+    config.delete_endpoint(&orders, fixture.now(), &by()).await.unwrap();
     let view = fixture.view(acme.id, one.deliveries[0].id).await;
     let names = (view.endpoint_slug.as_str(), view.event_id.as_str(), view.event_type.as_str());
     assert_eq!(names, ("orders", "e-1", "order.paid"));
@@ -184,8 +184,7 @@ async fn events_are_found_by_id_and_by_type(fixture: &Fixture) {
     let (tenant, other) = (fixture.tenant(), fixture.tenant());
     let with = |tenant, id: &str, source: &str, event_type: &str| {
         let event_type = TypeName::new(event_type).unwrap();
-        let event =
-            Event { event_type, source: source.into(), ..fixture.event(tenant, id) };
+        let event = Event { event_type, source: source.into(), ..fixture.event(tenant, id) };
         fixture.to(event, &[])
     };
     let batch = [

@@ -114,7 +114,10 @@ async fn a_finished_delivery_begins_a_new_round_and_keeps_its_attempts(fixture: 
         let live = case.claim(fixture).await.delivery;
         assert_eq!((live.attempts, live.round_start), (made, made));
         assert_eq!((live.round_at, live.due_at), (now, now));
-        assert_eq!((live.format, live.shard, live.endpoint), (before.format, before.shard, before.endpoint));
+        assert_eq!(
+            (live.format, live.shard, live.endpoint),
+            (before.format, before.shard, before.endpoint)
+        );
         let view = fixture.view(case.tenant, case.id).await.delivery;
         assert_eq!((view.state, view.finished_at), (DeliveryState::Pending, None));
     }
@@ -172,7 +175,10 @@ async fn a_verb_waits_for_the_store_to_be_free(fixture: &Fixture) {
     let verbs = async {
         for id in &ids {
             let history = &fixture.store.history;
-            assert_eq!(history.cancel(tenant, *id, fixture.now()).await.unwrap(), Finished::Changed);
+            assert_eq!(
+                history.cancel(tenant, *id, fixture.now()).await.unwrap(),
+                Finished::Changed
+            );
             assert_eq!(history.retry(tenant, *id, fixture.now()).await.unwrap(), Finished::Changed);
         }
     };

@@ -8,16 +8,17 @@ use crate::workspace::{Package, Workspace};
 const PREFIX: &str = "turnbuckle-";
 
 /// Crate → crates of ours it may use, all without prefix.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("domain", &[]),
     ("signing", &[]),
+    ("schema", &[]),
     ("proto", &[]),
     ("migrations", &[]),
     ("pg-harness", &[]),
     ("store", &["domain", "migrations"]),
     ("runtime", &["domain"]),
-    ("control-plane", &PLANE),
-    ("delivery", &PLANE),
+    ("control-plane", &SCHEMA_PLANE),
+    ("delivery", &SCHEMA_PLANE),
     ("ingress", &PLANE),
     ("client", &["proto", "signing"]),
     ("server", &SERVER),
@@ -30,10 +31,14 @@ const ALLOWED: [(&str, &[&str]); 16] = [
 /// A plane gets ports, never another plane and never the store behind them.
 const PLANE: [&str; 4] = ["domain", "proto", "runtime", "signing"];
 
+/// Planes that also check schemas, or payloads against them.
+const SCHEMA_PLANE: [&str; 5] = ["domain", "proto", "runtime", "schema", "signing"];
+
 /// The binary wires everything that ships.
-const SERVER: [&str; 10] = [
+const SERVER: [&str; 11] = [
     "domain",
     "signing",
+    "schema",
     "proto",
     "migrations",
     "store",
@@ -52,7 +57,7 @@ const MAY_USE_SQLX: &str = "testkit";
 
 /// Crates that speak to a network, and who must not know them.
 const TRANSPORT: [&str; 3] = ["tonic", "axum", "hyper"];
-const NO_TRANSPORT: [&str; 4] = ["domain", "signing", "store", "migrations"];
+const NO_TRANSPORT: [&str; 5] = ["domain", "signing", "schema", "store", "migrations"];
 
 pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Verdict> {
     let complaints: Vec<String> = workspace.packages.iter().flat_map(complaints_about).collect();
@@ -163,6 +168,6 @@ mod tests {
     #[test]
     fn the_planes_do_not_see_each_other_in_the_table() {
         let planes = ["control-plane", "delivery", "ingress", "store"];
-        assert!(PLANE.iter().all(|allowed| !planes.contains(allowed)));
+        assert!(PLANE.iter().chain(&SCHEMA_PLANE).all(|allowed| !planes.contains(allowed)));
     }
 }

@@ -26,6 +26,7 @@ fn created(endpoint: v1::Endpoint, secret: &str) -> Result<CreateEndpoint, Error
         endpoint_id: String::new(),
         endpoint: Some(endpoint),
         secret: secret.to_owned(),
+        ..Default::default()
     };
     create(request, &HttpsOnly)
 }
@@ -36,6 +37,7 @@ fn updated(endpoint: v1::Endpoint, paths: &[&str]) -> Result<UpdateEndpoint, Err
     let request = v1::UpdateEndpointRequest {
         endpoint: Some(v1::Endpoint { name, ..endpoint }),
         update_mask: Some(prost_types::FieldMask { paths }),
+        ..Default::default()
     };
     update(request, &HttpsOnly)
 }

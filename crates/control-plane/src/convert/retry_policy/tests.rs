@@ -18,6 +18,7 @@ fn created(policy: v1::RetryPolicy) -> Result<CreateRetryPolicy, Error> {
         parent: "tenants/acme".to_owned(),
         retry_policy_id: "patient".to_owned(),
         retry_policy: Some(policy),
+        ..Default::default()
     })
 }
 
@@ -142,6 +143,7 @@ fn updated(backoff: Option<Wire>, paths: &[&str]) -> Result<UpdateRetryPolicy, E
         update_mask: Some(prost_types::FieldMask {
             paths: paths.iter().map(|path| (*path).to_owned()).collect(),
         }),
+        ..Default::default()
     })
 }
 

@@ -6,10 +6,7 @@ use crate::engine::{
     lane::Lane,
     limits::{FOREIGN_MAX, HELD_BYTES_MAX, HELD_MAX},
 };
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
     Attempt, AttemptOutcome, Claimed, Decision, DeliveryId, DeliveryState, EndpointId,
     FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement,
@@ -28,13 +25,9 @@ impl Dispatcher {
             Input::Settled(settled) => {
                 settled.into_iter().for_each(|(endpoint, id)| self.settled(endpoint, id));
             }
-            Input::Leases(leases) => self.leases_renewed(leases),
-            Input::GiveBack { shards, done } => {
-                self.leaving = shards.iter().copied().collect();
-                self.drain_lanes();
-                self.given_back = Some((shards, done));
-            }
-            Input::LeasesUncertain => self.certain = false,
+            Input::Leases { leases, valid_until } => self.leases_renewed(leases, valid_until),
+            Input::GiveBack(shards) => self.give_back(shards),
+            Input::Cancelled(endpoint, id) => self.cancelled(endpoint, id),
             Input::Hinted => self.reads.hinting = false,
             Input::Wake(endpoint) => self.wake(endpoint),
         }
@@ -42,6 +35,7 @@ impl Dispatcher {
 
     fn hand_off(&mut self, handoff: Handoff) {
         let Handoff { event, deliveries } = handoff;
+        let weight = event.data.len() / deliveries.len().max(1);
         for new in deliveries {
             if !self.is_usable(Shard::of(new.endpoint)) || self.stopping {
                 // Another worker's, or the next owner's: it is in the store.
@@ -62,14 +56,15 @@ impl Dispatcher {
                     round_start: 0,
                     round_at: event.accepted_at,
                 },
-                event: std::sync::Arc::clone(&event),
+                event: Arc::clone(&event),
+                weight,
             };
-            let has_room = self.room() > 0;
-            let bytes = event.data.len();
+            let has_room =
+                self.room() > 0 && !self.predates_lease(job.delivery.shard, event.accepted_at);
             let lane = self.lanes.entry(new.endpoint).or_insert_with(|| Lane::new(new.endpoint));
             if lane.hand_off(job, has_room).is_ok() {
                 self.held += 1;
-                self.held_bytes += bytes;
+                self.held_bytes += weight;
                 self.mark_ready(new.endpoint);
             } else {
                 self.metrics.handoff_overflow.increment(1);
@@ -84,14 +79,12 @@ impl Dispatcher {
     }
 
     fn attempt_ended(&mut self, done: Done) {
-        self.in_flight -= 1;
         let Done { job, lease, started_at, duration, outcome } = done;
         let LiveDelivery { id, tenant, endpoint, attempts, round_start, round_at, .. } =
             job.delivery;
-        self.held_bytes -= job.event.data.len();
-        if let Some(lane) = self.lanes.get_mut(&endpoint) {
-            lane.in_flight -= 1;
-        }
+        self.slot_freed(endpoint);
+        let Some(outcome) = outcome else { return self.unsent(job, lease) };
+        self.held_bytes -= job.weight;
         let ended_at = started_at + duration;
         let progress = Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
         let decision = self.decide(endpoint, progress, &outcome, ended_at);
@@ -110,7 +103,9 @@ impl Dispatcher {
             ),
         };
         let next = next_of(decision, ended_at);
-        if let Next::Retry { due_at } = next {
+        if let Next::Retry { due_at } = next
+            && self.is_usable(lease.shard)
+        {
             self.retry_at(endpoint, due_at);
         }
         let settlement = Settlement {
@@ -146,10 +141,51 @@ impl Dispatcher {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
-        let nearest_before = lane.next_retry();
         lane.retry_at(due_at);
-        if nearest_before.is_none_or(|nearest| due_at < nearest) {
-            self.timers.push(Reverse((due_at, endpoint)));
+        self.arm(endpoint, due_at);
+    }
+
+    /// Looks at the lane again at this time. One timer per lane counts: the nearest.
+    pub(super) fn arm(&mut self, endpoint: EndpointId, at: Timestamp) {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        if lane.armed.is_none_or(|armed| at < armed) {
+            lane.armed = Some(at);
+            self.timers.push(Reverse((at, endpoint)));
+        }
+    }
+
+    fn slot_freed(&mut self, endpoint: EndpointId) {
+        self.in_flight -= 1;
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.in_flight -= 1;
+            if lane.in_flight == 0 {
+                self.busy_lanes -= 1;
+            }
+        }
+    }
+
+    /// Nothing was sent, since the endpoint changed after the turn began: the turn begins anew.
+    fn unsent(&mut self, job: Job, lease: ShardLease) {
+        let endpoint = job.delivery.endpoint;
+        let is_ours = self.leases.get(&lease.shard) == Some(&lease) && self.is_usable(lease.shard);
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            if is_ours {
+                lane.put_back(job);
+            } else {
+                self.held -= 1;
+                self.held_bytes -= job.weight;
+                lane.settled(job.delivery.id);
+            }
+        }
+        self.mark_ready(endpoint);
+    }
+
+    /// Its row is gone. One that is in flight cannot be called back.
+    fn cancelled(&mut self, endpoint: EndpointId, id: DeliveryId) {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        if let Some(job) = lane.take_out(id) {
+            self.held -= 1;
+            self.held_bytes -= job.weight;
         }
     }
 
@@ -217,10 +253,10 @@ impl Dispatcher {
             }
             return;
         };
-        let bytes = event.data.len();
-        if lane.claimed(Job { delivery, event }) {
+        let weight = event.data.len();
+        if lane.claimed(Job { delivery, event, weight }) {
             self.held += 1;
-            self.held_bytes += bytes;
+            self.held_bytes += weight;
         }
     }
 
@@ -254,8 +290,9 @@ impl Dispatcher {
             if !self.is_usable(Shard::of(endpoint)) {
                 continue;
             }
-            let is_gone = self.is_gone(endpoint, first.time());
-            let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
+            self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
+            let is_gone = self.is_gone(endpoint);
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
             if is_gone {
                 lane.close();
                 self.make_hungry(endpoint);
@@ -281,54 +318,6 @@ impl Dispatcher {
         let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
         lane.note_overflow();
         self.make_hungry(endpoint);
-    }
-
-    fn leases_renewed(&mut self, leases: Vec<ShardLease>) {
-        self.certain = true;
-        self.leaving.clear();
-        let next: HashMap<Shard, ShardLease> =
-            leases.into_iter().map(|lease| (lease.shard, lease)).collect();
-        let gained = next.iter().any(|(shard, lease)| self.leases.get(shard) != Some(lease));
-        let lost: HashSet<Shard> = self
-            .leases
-            .iter()
-            .filter(|(shard, lease)| next.get(shard) != Some(lease))
-            .map(|(shard, _)| *shard)
-            .collect();
-        self.leases = next;
-        if !lost.is_empty() {
-            self.leaving = lost;
-            self.drain_lanes();
-            self.leaving.clear();
-        }
-        if gained {
-            // What the owner before left behind: look at once.
-            self.reads.next_discovery = tokio::time::Instant::now();
-        }
-        let waiting: Vec<EndpointId> = self
-            .lanes
-            .values()
-            .filter(|lane| lane.queued() > 0)
-            .map(|lane| lane.endpoint)
-            .collect();
-        waiting.into_iter().for_each(|endpoint| self.mark_ready(endpoint));
-    }
-
-    /// Empties the lanes of shards that go: what is in flight ends, the rest belongs to the next owner.
-    fn drain_lanes(&mut self) {
-        let leaving = &self.leaving;
-        let (mut freed, mut freed_bytes) = (0, 0);
-        self.lanes.retain(|_, lane| {
-            if !leaving.contains(&lane.shard) {
-                return true;
-            }
-            let (count, bytes) = lane.drain();
-            freed += count;
-            freed_bytes += bytes;
-            !lane.is_idle()
-        });
-        self.held -= freed;
-        self.held_bytes -= freed_bytes;
     }
 }
 

@@ -8,10 +8,8 @@ use crate::{
         limits::{IN_FLIGHT_MAX, SUSPENDED_RECHECK, UNSETTLED_MAX},
     },
 };
-use std::{cmp::Reverse, sync::Arc};
-use turnbuckle_domain::{
-    DeliveryState, EndpointId, EndpointState, FinishReason, ShardLease, Timestamp,
-};
+use std::sync::Arc;
+use turnbuckle_domain::{DeliveryState, EndpointId, FinishReason, ShardLease, Timestamp};
 
 /// What may happen to the delivery at the head of a lane.
 enum Verdict {
@@ -38,7 +36,7 @@ impl Dispatcher {
 
     /// One delivery of each ready lane in turn, until the slots are taken (I6).
     pub(super) fn start_ready(&mut self) {
-        while self.certain
+        while self.is_certain()
             && !self.stopping
             && self.in_flight < IN_FLIGHT_MAX
             && self.unsettled < UNSETTLED_MAX
@@ -51,8 +49,18 @@ impl Dispatcher {
         }
     }
 
+    /// Slots that a lane may take of what all share. Half of them is kept for lanes that have fewer
+    /// than their part, so that many hanging endpoints cannot take everything.
+    fn shared_slots(&self) -> usize {
+        if self.in_flight < IN_FLIGHT_MAX / 2 {
+            return IN_FLIGHT_MAX;
+        }
+        (IN_FLIGHT_MAX / 2 / self.busy_lanes.max(1)).max(1)
+    }
+
     fn start_one(&mut self, endpoint: EndpointId) {
         let now = self.clock.now();
+        let shared_slots = self.shared_slots();
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
@@ -63,16 +71,22 @@ impl Dispatcher {
             return;
         }
         let Some(job) = lane.pop() else { return };
-        match self.judge(endpoint, &job, now) {
-            Verdict::Send(_) if job.delivery.due_at > now => self.not_yet(&job),
+        match self.judge(endpoint, now) {
+            Verdict::Send(_) if job.delivery.attempts > 0 && job.delivery.due_at > now => {
+                self.not_yet(&job);
+            }
             Verdict::Send(entry) => {
                 let Some(lane) = self.lanes.get_mut(&endpoint) else {
                     return;
                 };
-                if lane.in_flight >= usize::from(entry.endpoint.max_in_flight) {
+                let slots = usize::from(entry.endpoint.max_in_flight).min(shared_slots);
+                if lane.in_flight >= slots {
                     // Its slots are taken: the end of an attempt makes it ready again.
                     lane.put_back(job);
                     return;
+                }
+                if lane.in_flight == 0 {
+                    self.busy_lanes += 1;
                 }
                 lane.in_flight += 1;
                 self.in_flight += 1;
@@ -80,7 +94,7 @@ impl Dispatcher {
                 self.mark_ready(endpoint);
             }
             Verdict::Cancel(reason) => {
-                self.held_bytes -= job.event.data.len();
+                self.held_bytes -= job.weight;
                 self.finish_unsent(&job.delivery, DeliveryState::Cancelled, reason);
                 self.mark_ready(endpoint);
             }
@@ -90,7 +104,7 @@ impl Dispatcher {
                     lane.put_back(job);
                     lane.suspended_until = Some(until);
                 }
-                self.timers.push(Reverse((until, endpoint)));
+                self.arm(endpoint, until);
             }
         }
     }
@@ -99,7 +113,7 @@ impl Dispatcher {
     fn not_yet(&mut self, job: &Job) {
         let endpoint = job.delivery.endpoint;
         self.held -= 1;
-        self.held_bytes -= job.event.data.len();
+        self.held_bytes -= job.weight;
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.forget(job.delivery.id);
         }
@@ -107,37 +121,49 @@ impl Dispatcher {
         self.mark_ready(endpoint);
     }
 
-    /// Whether the endpoint is disabled or deleted. A delivery is committed after its endpoint: when
-    /// the configuration was read after that and does not have the endpoint, it was deleted.
-    pub(super) fn is_gone(&self, endpoint: EndpointId, committed_after: Timestamp) -> bool {
-        match self.config.load().endpoint(endpoint) {
-            Some(entry) => !entry.endpoint.is_active(),
-            None => self.config.checked_at() > committed_after + SUSPENDED_RECHECK,
+    /// Whether the endpoint is disabled or deleted. A delivery is committed after its endpoint: when a
+    /// read of the configuration that began after the delivery was seen does not have the endpoint,
+    /// it was deleted.
+    pub(super) fn is_gone(&mut self, endpoint: EndpointId) -> bool {
+        let known = self.config.load().endpoint(endpoint).map(|entry| entry.endpoint.is_active());
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
+        if let Some(is_active) = known {
+            lane.unknown_since = None;
+            return !is_active;
         }
+        let reads = self.config.reads();
+        let since = *lane.unknown_since.get_or_insert(reads.begun);
+        reads.completed > since
     }
 
     /// The endpoint's present state decides, at the moment of sending (I5).
-    fn judge(&self, endpoint: EndpointId, job: &Job, now: Timestamp) -> Verdict {
+    fn judge(&mut self, endpoint: EndpointId, now: Timestamp) -> Verdict {
+        let is_gone = self.is_gone(endpoint);
         let index = self.config.load();
-        let Some(entry) = index.endpoint(endpoint) else {
-            if self.is_gone(endpoint, job.event.accepted_at) {
-                return Verdict::Cancel(FinishReason::EndpointDeleted);
+        match index.endpoint(endpoint) {
+            None if is_gone => Verdict::Cancel(FinishReason::EndpointDeleted),
+            None => {
+                self.config.refresh();
+                Verdict::Wait
             }
-            self.config.refresh();
-            return Verdict::Wait;
-        };
-        match entry.endpoint.state {
-            EndpointState::Disabled { .. } => Verdict::Cancel(FinishReason::EndpointDisabled),
-            EndpointState::Active if !entry.signer.can_sign(now) => Verdict::Wait,
-            EndpointState::Active => Verdict::Send(Arc::clone(entry)),
+            Some(_) if is_gone => Verdict::Cancel(FinishReason::EndpointDisabled),
+            Some(entry) if !entry.signer.can_sign(now) => Verdict::Wait,
+            Some(entry) => Verdict::Send(Arc::clone(entry)),
         }
     }
 
     fn start_attempt(&self, entry: Arc<EndpointEntry>, job: Job, lease: ShardLease) {
         let (attempter, done) = (Arc::clone(&self.attempter), self.done.clone());
         let started_at = self.clock.now();
+        let config = self.config.clone();
         self.tasks.spawn(async move {
-            let (outcome, duration) = attempter.attempt(&entry, &job, started_at).await;
+            // A changed endpoint has another entry: then this turn is void, whatever changed (I5).
+            let is_current = || {
+                let index = config.load();
+                index.endpoint(entry.endpoint.id).is_some_and(|now| Arc::ptr_eq(now, &entry))
+            };
+            let (outcome, duration) =
+                attempter.attempt(&entry, &job, started_at, &is_current).await;
             let result = Done { job, lease, started_at, duration, outcome };
             if let Some(done) = done.upgrade() {
                 // The dispatcher has ended; the delivery is still pending and will be tried again.

@@ -49,6 +49,7 @@ fn job(number: u32, due_at: Timestamp) -> Job {
             round_at: due_at,
         },
         event: Arc::new(event),
+        weight: 2,
     }
 }
 

@@ -186,7 +186,9 @@ pub(super) async fn post(sender: &HttpSender, url: &str, timeout: Duration) -> S
     let mut headers = HeaderMap::new();
     headers.insert("webhook-id", HeaderValue::from_static("evt_1"));
     let body = Bytes::from_static(b"hello");
-    sender.send(OutgoingRequest { target: &target, headers, body, timeout }).await
+    let is_current = &|| true;
+    let request = OutgoingRequest { target: &target, headers, body, timeout, is_current };
+    sender.send(request).await.unwrap()
 }
 
 pub(super) fn url(port: u16) -> String {

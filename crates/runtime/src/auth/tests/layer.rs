@@ -11,7 +11,7 @@ use turnbuckle_proto::DESCRIPTORS;
 
 /// What came of a request: the caller that reached the service, or the status.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+pub(super) enum Outcome {
     Reached(Option<Caller>),
     Refused(Code),
 }
@@ -24,7 +24,7 @@ fn required() -> AuthLayer {
     layer(AuthMode::Required(authenticator()))
 }
 
-async fn send(layer: &AuthLayer, path: &str, tokens: &[&HeaderValue]) -> Outcome {
+pub(super) async fn send(layer: &AuthLayer, path: &str, tokens: &[&HeaderValue]) -> Outcome {
     let service = layer.layer(service_fn(|request: Request<()>| async move {
         let mut response = Response::new(String::new());
         response.extensions_mut().insert(Reached(request.extensions().get().cloned()));
@@ -52,7 +52,7 @@ fn token(role: Role) -> HeaderValue {
     bearer(&token)
 }
 
-fn methods() -> Vec<(String, turnbuckle_domain::Permission)> {
+pub(super) fn methods() -> Vec<(String, turnbuckle_domain::Permission)> {
     let policy = Policy::read(DESCRIPTORS).unwrap();
     policy.iter().map(|(path, permission)| (path.to_owned(), permission)).collect()
 }

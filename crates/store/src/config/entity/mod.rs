@@ -4,6 +4,8 @@
     reason = "the derive makes public items, whose parts must be public too"
 )]
 
+pub(super) mod audit_event;
+pub(super) mod audit_head;
 pub(super) mod config_revision;
 pub(super) mod endpoint;
 pub(super) mod event_type;
