@@ -45,8 +45,9 @@ pub use publish::{RetryLimits, is_retryable};
 pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
-    audit_client::AuditClient, deliveries_client::DeliveriesClient, endpoints_client::EndpointsClient,
-    event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
+    audit_client::AuditClient, deliveries_client::DeliveriesClient,
+    endpoints_client::EndpointsClient, event_types_client::EventTypesClient,
+    events_client::EventsClient, keys_client::KeysClient,
     retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
     tenants_client::TenantsClient,
 };

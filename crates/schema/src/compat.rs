@@ -17,7 +17,7 @@
 //! | `properties` | each by these rules; one only the reader names is compared with the writer's `additionalProperties`, one only the writer names with the reader's |
 //! | `additionalProperties`, `items`, `prefixItems` | by these rules |
 //! | `patternProperties` | equal, or dropped where the reader takes any further property |
-//! | `pattern`, `propertyNames`, `contains`, `dependentRequired`, `dependentSchemas`, `allOf`, `anyOf`, `oneOf`, `not`, `if` | equal, or dropped |
+//! | `pattern`, `propertyNames`, `contains`, `dependencies`, `dependentRequired`, `dependentSchemas`, `allOf`, `anyOf`, `oneOf`, `not`, `if` | equal, or dropped |
 //! | `unevaluatedProperties`, `unevaluatedItems` | the schema that has it stays as it is |
 //!
 //! A rule about a type that the writer's schema excludes does not matter. `$ref` is replaced by what it

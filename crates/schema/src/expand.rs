@@ -36,7 +36,7 @@ const ASSERTIONS: [&str; 33] = [
     "type",
     "uniqueItems",
     "$ref",
-    // Split up below.
+    // Rewritten below.
     "dependencies",
     "additionalItems",
 ];
@@ -110,11 +110,7 @@ impl Expansion<'_> {
         let older = self.dialect == Dialect::Draft7;
         match name {
             "$ref" => {}
-            "dependencies" => {
-                if older {
-                    self.add_dependencies(value, expanded);
-                }
-            }
+            "dependencies" => self.add_dependencies(value, expanded),
             "additionalItems" => {
                 // Draft 7 only, and only beside a list.
                 if older && neighbours.get("items").is_some_and(Value::is_array) {
@@ -148,6 +144,7 @@ impl Expansion<'_> {
         }
     }
 
+    /// Draft 2020-12 has two keywords for this one, and still knows it.
     fn add_dependencies(&self, value: &Value, expanded: &mut Map<String, Value>) {
         let (mut required, mut schemas) = (Map::new(), Map::new());
         for (key, dependency) in value.as_object().into_iter().flatten() {
@@ -157,7 +154,15 @@ impl Expansion<'_> {
                 schemas.insert(key.clone(), self.schema(dependency));
             }
         }
-        for (name, part) in [("dependentRequired", required), ("dependentSchemas", schemas)] {
+        let parts = match self.dialect {
+            Dialect::Draft7 => vec![("dependentRequired", required), ("dependentSchemas", schemas)],
+            Dialect::Draft202012 => {
+                // The two may stand beside it, so that it keeps its name.
+                required.extend(schemas);
+                vec![("dependencies", required)]
+            }
+        };
+        for (name, part) in parts {
             if !part.is_empty() {
                 expanded.insert(name.to_owned(), Value::Object(part));
             }

@@ -40,7 +40,15 @@ impl SchemaViolation {
                 LocationSegment::Property(_) => path.push('*'),
             }
         }
-        Self { path, message: describe(error.kind()) }
+        // A schema without `properties` reports the object, not the property.
+        let refuses_property = matches!(error.kind(), Kind::FalseSchema)
+            && error.schema_path().as_str().ends_with("/additionalProperties");
+        let message = if refuses_property {
+            "has a property the schema does not allow".to_owned()
+        } else {
+            describe(error.kind())
+        };
+        Self { path, message }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which schema may follow which.
 
+#![expect(clippy::panic, reason = "a failed row of a table says which")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnbuckle_schema::{Compatibility, Direction, Schema, check_compatibility};
@@ -191,7 +193,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
         "-",
         "-",
     ),
-    (r#"{"dependencies":{"a":["b"]}}"#, "{}", "-", "-"),
+    (r#"{"dependencies":{"a":["b"]}}"#, "{}", "-", "/dependencies"),
 ];
 
 fn assert_refusals(writer: &Value, reader: &Value, expected: &str) {
@@ -385,12 +387,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_schema_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Schema::parse(&bytes);
+        drop(Schema::parse(&bytes));
     }
 
     #[test]
     fn any_bytes_are_judged(document in schemas(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = schema(&document).validate(&bytes);
+        drop(schema(&document).validate(&bytes));
     }
 
     #[test]
@@ -398,6 +400,6 @@ proptest! {
         "type", "properties", "items", "allOf", "$ref", "required", "enum", "pattern", "dependencies",
         "$defs", "if", "const", "$schema", "patternProperties", "prefixItems",
     ])) {
-        let _ = Schema::parse(json!({ keyword: document }).to_string().as_bytes());
+        drop(Schema::parse(json!({ keyword: document }).to_string().as_bytes()));
     }
 }

@@ -1,5 +1,7 @@
 //! Which schemas are taken, and what they say about payloads.
 
+#![expect(clippy::panic, clippy::expect_used, reason = "a failed row of a table says which")]
+
 use serde_json::json;
 use turnbuckle_schema::{Schema, schema_limits as limits};
 
@@ -45,8 +47,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"required":"a"}"#, "/required", "must be an array"),
     (r#"{"required":["a","a"]}"#, "/required", "an item twice"),
     (r#"{"properties":[]}"#, "/properties", "must be an object"),
-    (r#"{"properties":{"a":5}}"#, "/properties/a", "must be an object or a boolean"),
-    (r#"{"items":[true]}"#, "/items", "must be an object or a boolean"),
+    (r#"{"properties":{"a":5}}"#, "/properties/a", "must be a boolean or an object"),
+    (r#"{"items":[true]}"#, "/items", "must be a boolean or an object"),
     (r#"{"exclusiveMinimum":true}"#, "/exclusiveMinimum", "must be a number"),
     (r#"{"$schema":"http://json-schema.org/draft-04/schema#"}"#, "/$schema", "no dialect we know"),
     (r#"{"$schema":"https://example.com/mine"}"#, "/$schema", "no dialect we know"),
@@ -81,11 +83,14 @@ const REFUSED: &[(&str, &str, &str)] = &[
 
 #[test]
 fn unsound_schemas_are_refused_with_place_and_remedy() {
+    let mut wrong = Vec::new();
     for (text, path, part) in REFUSED {
         let error = Schema::parse(text.as_bytes()).expect_err(text);
-        assert_eq!(error.path, *path, "{text}: {error}");
-        assert!(error.message.contains(part), "{text}: {error}");
+        if error.path != *path || !error.message.contains(part) {
+            wrong.push(format!("{text}: {error}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 fn refusal(text: &str) -> String {
@@ -123,7 +128,7 @@ fn every_bound_holds() {
         |levels: usize| format!("{}true{}", "{\"not\":".repeat(levels), "}".repeat(levels));
     assert!(Schema::parse(nested(limits::DEPTH - 1).as_bytes()).is_ok());
     assert!(refusal(&nested(limits::DEPTH + 1)).contains("64 levels"));
-    assert!(refusal(&nested(10_000)).contains("not valid JSON"));
+    assert!(refusal(&nested(5_000)).contains("not valid JSON"));
 
     assert!(refusal(&doubling(30)).contains("too large"));
     assert!(Schema::parse(chain(30).as_bytes()).is_ok());
@@ -167,7 +172,7 @@ const PAYLOADS: &[(&str, &str, &str)] = &[
     (
         r#"{"additionalProperties":false}"#,
         r#"{"secret":1}"#,
-        "payload has 1 property the schema does not allow",
+        "payload has a property the schema does not allow",
     ),
     (r#"{"additionalProperties":{"type":"string"}}"#, r#"{"secret":1}"#, "/* must be a string"),
     (
@@ -205,7 +210,7 @@ const PAYLOADS: &[(&str, &str, &str)] = &[
     ),
     (r#"{"format":"email"}"#, "\"nobody\"", ""),
     (r#"{"contentEncoding":"base64"}"#, "\"%\"", ""),
-    (r#"{"dependencies":{"a":["b"]}}"#, r#"{"a":1}"#, ""),
+    (r#"{"dependencies":{"a":["b"]}}"#, r#"{"a":1}"#, r#"payload lacks the required property "b""#),
     (r#"{"maximum":18446744073709551615}"#, "18446744073709551615", ""),
     (
         r#"{"maximum":9007199254740992}"#,
@@ -221,6 +226,7 @@ const PAYLOADS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn payloads_are_judged_as_the_table_says() {
+    let mut wrong = Vec::new();
     for (text, payload, expected) in PAYLOADS {
         let said = match schema(text).validate(payload.as_bytes()) {
             Ok(()) => String::new(),
@@ -228,8 +234,11 @@ fn payloads_are_judged_as_the_table_says() {
                 violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
             }
         };
-        assert_eq!(said, *expected, "{text} on {payload}");
+        if said != *expected {
+            wrong.push(format!("{text} on {payload}: {said}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

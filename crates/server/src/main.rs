@@ -4,6 +4,10 @@ use clap::{CommandFactory as _, Parser};
 use std::process::ExitCode;
 use turnbuckle_server::{cli, demo, keys, serve};
 
+/// Events, deliveries and requests are many small short-lived allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Couples systems by webhooks, in both directions; no event is lost or takes effect twice.
 #[derive(Parser)]
 #[command(name = "turnbuckle", version, max_term_width = 100)]

@@ -192,7 +192,9 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,80}") {
-        let _ = Filter::parse(&text);
+        if let Err(error) = Filter::parse(&text) {
+            prop_assert!(error.column <= text.chars().count() + 1);
+        }
     }
 
     #[test]
@@ -211,13 +213,16 @@ proptest! {
 
     #[test]
     fn any_payload_is_answered(filter in filter(), data in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = filter.matches(&input(&data));
+        let opposite = Filter { expr: Expr::Not(Box::new(filter.expr.clone())), ..filter.clone() };
+        prop_assert_ne!(filter.matches(&input(&data)), opposite.matches(&input(&data)));
     }
 
     #[test]
     fn a_cut_payload_is_answered(filter in filter(), value in json(), cut in any::<prop::sample::Index>()) {
         let bytes = value.to_string().into_bytes();
-        let _ = filter.matches(&input(&bytes[..cut.index(bytes.len() + 1)]));
+        let data = &bytes[..cut.index(bytes.len() + 1)];
+        let opposite = Filter { expr: Expr::Not(Box::new(filter.expr.clone())), ..filter.clone() };
+        prop_assert_ne!(filter.matches(&input(data)), opposite.matches(&input(data)));
     }
 
     #[test]

@@ -74,13 +74,14 @@ pub(super) fn listed(schema: &Keywords) -> Option<Vec<&Value>> {
 }
 
 /// Keywords that must stay as they are or go, and the type they are about (empty: any).
-const OPAQUE: [(&str, &str); 9] = [
+const OPAQUE: [(&str, &str); 10] = [
     ("allOf", ""),
     ("anyOf", ""),
     ("oneOf", ""),
     ("not", ""),
     ("pattern", "string"),
     ("propertyNames", "object"),
+    ("dependencies", "object"),
     ("dependentRequired", "object"),
     ("dependentSchemas", "object"),
     ("multipleOf", "number"),

@@ -62,7 +62,8 @@ impl Sides<'_> {
         let (writer, reader) = (&self.writer, &self.reader);
         let same_patterns = writer.patterns == reader.patterns;
         let reader_is_open = reader.additional == self.open;
-        if !same_patterns && !(reader.patterns.is_none() && reader_is_open) {
+        let may_drop = reader.patterns.is_none() && reader_is_open;
+        if !same_patterns && !may_drop {
             found.note(
                 "patternProperties",
                 "has changed: it may only be dropped from an open object",

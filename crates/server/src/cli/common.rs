@@ -2,6 +2,7 @@
 
 use super::{
     error::Usage,
+    names::Collection,
     output::Output,
     resource::Resource,
     values::{parse_etag, parse_pair},
@@ -70,6 +71,39 @@ pub struct LabelChange {
     /// Removes all labels.
     #[arg(long, conflicts_with = "labels")]
     pub clear_labels: bool,
+}
+
+/// Whether a change is meant.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct DryRun {
+    /// Check everything and show what would be, but change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What a creation does with what is there.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CreateMode {
+    /// Change it to exactly these settings if it exists already, keys and secrets aside. Running the
+    /// same command again changes nothing: for services that register themselves.
+    #[arg(long)]
+    pub upsert: bool,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
+}
+
+/// The whole of a resource.
+pub(crate) fn everything() -> Option<FieldMask> {
+    Some(FieldMask { paths: vec!["*".to_owned()] })
+}
+
+/// The name of what is to be there: one that the server makes cannot be found again.
+pub(crate) fn upsert_name(collection: Collection, parent: &str, id: &str) -> Result<String, Usage> {
+    if id.is_empty() {
+        return Err(Usage("--upsert needs the id: without one, another is made each time".into()));
+    }
+    collection.name(parent, id)
 }
 
 /// Collects which fields an update changes.

@@ -1,7 +1,11 @@
 //! `turnbuckle endpoint …`
 
 use super::{
-    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, read_secret, show_pages},
+    common::{
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        read_secret, show_pages, upsert_name,
+    },
+    error::Usage,
     global::Session,
     names::Collection,
     values::{Span, parse_pair},
@@ -88,11 +92,14 @@ pub struct CreateArgs {
     #[command(flatten)]
     pub settings: Settings,
     /// File with a signing secret to import (whsec_… or whsk_…), - for stdin.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "upsert")]
     pub secret_file: Option<String>,
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
+    /// What if it exists.
+    #[command(flatten)]
+    pub mode: CreateMode,
 }
 
 /// Options of `endpoint update`.
@@ -113,6 +120,9 @@ pub struct UpdateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 /// Options of `endpoint disable`.
@@ -127,10 +137,19 @@ pub struct DisableArgs {
 }
 
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let dry_run = match &verb {
+        Verb::Create(args) => args.mode.dry.dry_run,
+        Verb::Update(args) => args.dry.dry_run,
+        _ => false,
+    };
     let mut endpoints = session.client.endpoints();
     let parent = session.parent.clone();
     let full = |given: &str| Collection::Endpoints.name(&parent, given);
     let endpoint = match verb {
+        Verb::Create(args) if args.mode.upsert => {
+            let request = upsert(create(parent, args)?)?;
+            endpoints.update_endpoint(request).await?
+        }
         Verb::Create(args) => endpoints.create_endpoint(create(parent, args)?).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
@@ -169,6 +188,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
     };
     session.output.one(endpoint.get_ref())?;
+    session.output.note_dry_run(dry_run)?;
     session.output.note_secret(&endpoint.get_ref().signing_secret)
 }
 
@@ -181,7 +201,19 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpoint
         endpoint_id: args.id,
         endpoint: Some(endpoint),
         secret: read_secret(args.secret_file.as_deref())?,
-        ..Default::default()
+        validate_only: args.mode.dry.dry_run,
+    })
+}
+
+/// The same as an update of everything, which creates what is missing.
+fn upsert(request: v1::CreateEndpointRequest) -> Result<v1::UpdateEndpointRequest, Usage> {
+    let v1::CreateEndpointRequest { parent, endpoint_id, endpoint, validate_only, .. } = request;
+    let name = upsert_name(Collection::Endpoints, &parent, &endpoint_id)?;
+    Ok(v1::UpdateEndpointRequest {
+        endpoint: endpoint.map(|endpoint| v1::Endpoint { name, ..endpoint }),
+        update_mask: everything(),
+        allow_missing: true,
+        validate_only,
     })
 }
 
@@ -198,6 +230,7 @@ fn update(
     Ok(v1::UpdateEndpointRequest {
         endpoint: Some(endpoint),
         update_mask: mask.finish()?,
+        validate_only: args.dry.dry_run,
         ..Default::default()
     })
 }

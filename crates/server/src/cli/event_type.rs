@@ -1,7 +1,11 @@
 //! `turnbuckle event-type …`
 
 use super::{
-    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
+    common::{
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        show_pages, upsert_name,
+    },
+    error::Usage,
     global::Session,
     names::Collection,
 };
@@ -33,6 +37,9 @@ pub struct CreateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
+    /// What if it exists.
+    #[command(flatten)]
+    pub mode: CreateMode,
 }
 
 /// Options of `event-type update`.
@@ -47,27 +54,26 @@ pub struct UpdateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let dry_run = match &verb {
+        Verb::Create(args) => args.mode.dry.dry_run,
+        Verb::Update(args) => args.dry.dry_run,
+        _ => false,
+    };
     let mut types = session.client.event_types();
     let parent = session.parent.clone();
     let full = |given: &str| Collection::EventTypes.name(&parent, given);
     let event_type = match verb {
-        Verb::Create(args) => {
-            let event_type = v1::EventType {
-                description: args.description,
-                labels: args.labels.map(),
-                ..Default::default()
-            };
-            let request = v1::CreateEventTypeRequest {
-                parent,
-                event_type_id: args.id,
-                event_type: Some(event_type),
-                ..Default::default()
-            };
-            types.create_event_type(request).await?
+        Verb::Create(args) if args.mode.upsert => {
+            let request = upsert(create(parent, args))?;
+            types.update_event_type(request).await?
         }
+        Verb::Create(args) => types.create_event_type(create(parent, args)).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
             types.get_event_type(v1::GetEventTypeRequest { name }).await?
@@ -92,7 +98,35 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(event_type.get_ref())
+    session.output.one(event_type.get_ref())?;
+    session.output.note_dry_run(dry_run)
+}
+
+fn create(parent: String, args: CreateArgs) -> v1::CreateEventTypeRequest {
+    let event_type = v1::EventType {
+        description: args.description,
+        labels: args.labels.map(),
+        ..Default::default()
+    };
+    v1::CreateEventTypeRequest {
+        parent,
+        event_type_id: args.id,
+        event_type: Some(event_type),
+        validate_only: args.mode.dry.dry_run,
+    }
+}
+
+/// The same as an update of everything, which creates what is missing.
+fn upsert(request: v1::CreateEventTypeRequest) -> Result<v1::UpdateEventTypeRequest, Usage> {
+    let v1::CreateEventTypeRequest { parent, event_type_id, event_type, validate_only, .. } =
+        request;
+    let name = upsert_name(Collection::EventTypes, &parent, &event_type_id)?;
+    Ok(v1::UpdateEventTypeRequest {
+        event_type: event_type.map(|event_type| v1::EventType { name, ..event_type }),
+        update_mask: everything(),
+        allow_missing: true,
+        validate_only,
+    })
 }
 
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateEventTypeRequest> {
@@ -107,6 +141,7 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateEventTypeR
     Ok(v1::UpdateEventTypeRequest {
         event_type: Some(event_type),
         update_mask: mask.finish()?,
+        validate_only: args.dry.dry_run,
         ..Default::default()
     })
 }

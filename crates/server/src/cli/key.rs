@@ -1,7 +1,7 @@
 //! `turnbuckle key …`
 
 use super::{
-    common::read_secret,
+    common::{DryRun, read_secret},
     global::Session,
     names::{self, Collection},
     output::Format,
@@ -82,6 +82,9 @@ pub struct StageArgs {
     /// Which key.
     #[command(flatten)]
     pub key: NewKey,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 /// Options of `key activate` and `key rollback`.
@@ -110,6 +113,9 @@ pub struct RotateArgs {
     /// Ends an open rotation first: its staged key is dropped, its retiring key retired at once.
     #[arg(long)]
     pub force: bool,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 /// Options of `key revoke`.
@@ -136,10 +142,15 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Stage(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let (algorithm, secret) = args.key.to_proto()?;
-            let request =
-                v1::StageKeyRequest { parent, etag, algorithm, secret, ..Default::default() };
+            let request = v1::StageKeyRequest {
+                parent,
+                etag,
+                algorithm,
+                secret,
+                validate_only: args.dry.dry_run,
+            };
             let key = keys.stage_key(request).await?;
-            return show_new_key(session, key.get_ref());
+            return show_new_key(session, key.get_ref(), args.dry);
         }
         Verb::Rotate(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
@@ -153,10 +164,10 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 secret,
                 overlap,
                 force,
-                ..Default::default()
+                validate_only: args.dry.dry_run,
             };
             let key = keys.rotate_key(request).await?;
-            return show_new_key(session, key.get_ref());
+            return show_new_key(session, key.get_ref(), args.dry);
         }
         Verb::Activate(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
@@ -199,7 +210,8 @@ fn show_ring(session: &mut Session, ring: &v1::KeyRing) -> anyhow::Result<()> {
     }
 }
 
-fn show_new_key(session: &mut Session, key: &v1::Key) -> anyhow::Result<()> {
+fn show_new_key(session: &mut Session, key: &v1::Key, dry: DryRun) -> anyhow::Result<()> {
     session.output.one(key)?;
+    session.output.note_dry_run(dry.dry_run)?;
     session.output.note_secret(&key.secret)
 }

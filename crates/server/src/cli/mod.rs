@@ -11,6 +11,7 @@
 //! - A secret is printed only in the answer that makes it.
 //! - A closed pipe ends the output quietly.
 
+mod audit;
 mod common;
 mod completion;
 mod delivery;
@@ -64,6 +65,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// The record of configuration changes: who changed what, and whether it is whole.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Audit(audit::Verb),
 }
 
 /// Runs one command. Print a failure, and take the exit code, with [`report`].
@@ -81,6 +85,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Key(verb) => key::run(verb, &mut session).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::Audit(verb) => audit::run(verb, &mut session).await,
     };
     match done {
         Err(error) if error::is_closed_pipe(&error) => Ok(()),

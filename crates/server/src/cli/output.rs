@@ -78,6 +78,21 @@ impl Output {
         self.raw(text.as_bytes())
     }
 
+    /// One resource as JSON on a line of its own, whatever the format.
+    pub(crate) fn line<R: Resource>(&mut self, resource: &R) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string(&serde_json::to_value(self.dynamic(resource)?)?)?;
+        text.push('\n');
+        self.raw(text.as_bytes())
+    }
+
+    /// Says that what was shown is not there.
+    pub(crate) fn note_dry_run(&mut self, dry_run: bool) -> anyhow::Result<()> {
+        match dry_run {
+            true => self.note("note: this was a dry run: nothing was changed"),
+            false => Ok(()),
+        }
+    }
+
     /// Shows what a removed resource was called, where names are asked for.
     pub(crate) fn removed(&mut self, name: &str) -> anyhow::Result<()> {
         if self.format == Format::Name {

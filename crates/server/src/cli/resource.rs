@@ -126,6 +126,16 @@ resources! {
         CREATED,
         plain("REASON", &["reason"]),
     ];
+    AuditEvent: [
+        age("TIME", &["time"]),
+        plain("SUBJECT", &["subject"]),
+        plain("ROLE", &["role"]),
+        short("METHOD", &["method"]),
+        plain("RESOURCE", &["resource"]),
+        plain("REVISION", &["revision"]),
+        plain("REASON", &["reason"]),
+    ];
+    AuditHead: [NAME, plain("COUNT", &["count"]), plain("HASH", &["hash"])];
     Attempt: [
         plain("ATTEMPT", &["number"]),
         plain("STARTED", &["start_time"]),

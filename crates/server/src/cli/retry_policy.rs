@@ -1,7 +1,11 @@
 //! `turnbuckle retry-policy …`
 
 use super::{
-    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
+    common::{
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        show_pages, upsert_name,
+    },
+    error::Usage,
     global::Session,
     names::Collection,
     values::Span,
@@ -94,6 +98,9 @@ pub struct CreateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
+    /// What if it exists.
+    #[command(flatten)]
+    pub mode: CreateMode,
 }
 
 /// Options of `retry-policy update`.
@@ -111,13 +118,25 @@ pub struct UpdateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let dry_run = match &verb {
+        Verb::Create(args) => args.mode.dry.dry_run,
+        Verb::Update(args) => args.dry.dry_run,
+        _ => false,
+    };
     let mut policies = session.client.retry_policies();
     let parent = session.parent.clone();
     let full = |given: &str| Collection::RetryPolicies.name(&parent, given);
     let policy = match verb {
+        Verb::Create(args) if args.mode.upsert => {
+            let request = upsert(create(parent, args))?;
+            policies.update_retry_policy(request).await?
+        }
         Verb::Create(args) => policies.create_retry_policy(create(parent, args)).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
@@ -143,7 +162,8 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(policy.get_ref())
+    session.output.one(policy.get_ref())?;
+    session.output.note_dry_run(dry_run)
 }
 
 fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
@@ -153,8 +173,22 @@ fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
         parent,
         retry_policy_id: args.id,
         retry_policy: Some(policy),
-        ..Default::default()
+        validate_only: args.mode.dry.dry_run,
     }
+}
+
+/// The same as an update of everything, which creates what is missing.
+fn upsert(request: v1::CreateRetryPolicyRequest) -> Result<v1::UpdateRetryPolicyRequest, Usage> {
+    let v1::CreateRetryPolicyRequest {
+        parent, retry_policy_id, retry_policy, validate_only, ..
+    } = request;
+    let name = upsert_name(Collection::RetryPolicies, &parent, &retry_policy_id)?;
+    Ok(v1::UpdateRetryPolicyRequest {
+        retry_policy: retry_policy.map(|retry_policy| v1::RetryPolicy { name, ..retry_policy }),
+        update_mask: everything(),
+        allow_missing: true,
+        validate_only,
+    })
 }
 
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolicyRequest> {
@@ -166,6 +200,7 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateRetryPolic
     Ok(v1::UpdateRetryPolicyRequest {
         retry_policy: Some(policy),
         update_mask: mask.finish()?,
+        validate_only: args.dry.dry_run,
         ..Default::default()
     })
 }

@@ -1,7 +1,11 @@
 //! `turnbuckle subscription …`
 
 use super::{
-    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
+    common::{
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        show_pages, upsert_name,
+    },
+    error::Usage,
     global::Session,
     names::Collection,
 };
@@ -62,6 +66,9 @@ pub struct CreateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
+    /// What if it exists.
+    #[command(flatten)]
+    pub mode: CreateMode,
 }
 
 /// Options of `subscription update`.
@@ -79,13 +86,25 @@ pub struct UpdateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let dry_run = match &verb {
+        Verb::Create(args) => args.mode.dry.dry_run,
+        Verb::Update(args) => args.dry.dry_run,
+        _ => false,
+    };
     let mut subscriptions = session.client.subscriptions();
     let parent = session.parent.clone();
     let full = |given: &str| Collection::Subscriptions.name(&parent, given);
     let subscription = match verb {
+        Verb::Create(args) if args.mode.upsert => {
+            let request = upsert(create(parent, args)?)?;
+            subscriptions.update_subscription(request).await?
+        }
         Verb::Create(args) => subscriptions.create_subscription(create(parent, args)?).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
@@ -111,7 +130,8 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(subscription.get_ref())
+    session.output.one(subscription.get_ref())?;
+    session.output.note_dry_run(dry_run)
 }
 
 fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscriptionRequest> {
@@ -126,7 +146,21 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscrip
         parent,
         subscription_id: args.id,
         subscription: Some(subscription),
-        ..Default::default()
+        validate_only: args.mode.dry.dry_run,
+    })
+}
+
+/// The same as an update of everything, which creates what is missing.
+fn upsert(request: v1::CreateSubscriptionRequest) -> Result<v1::UpdateSubscriptionRequest, Usage> {
+    let v1::CreateSubscriptionRequest {
+        parent, subscription_id, subscription, validate_only, ..
+    } = request;
+    let name = upsert_name(Collection::Subscriptions, &parent, &subscription_id)?;
+    Ok(v1::UpdateSubscriptionRequest {
+        subscription: subscription.map(|subscription| v1::Subscription { name, ..subscription }),
+        update_mask: everything(),
+        allow_missing: true,
+        validate_only,
     })
 }
 
@@ -144,6 +178,7 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateSubscripti
     Ok(v1::UpdateSubscriptionRequest {
         subscription: Some(subscription),
         update_mask: mask.finish()?,
+        validate_only: args.dry.dry_run,
         ..Default::default()
     })
 }

@@ -1,7 +1,7 @@
 //! `turnbuckle tenant …`
 
 use super::{
-    common::{GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
+    common::{DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, show_pages},
     global::Session,
     names,
 };
@@ -33,6 +33,9 @@ pub struct CreateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 /// Options of `tenant update`.
@@ -47,9 +50,17 @@ pub struct UpdateArgs {
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
+    /// Whether it is meant.
+    #[command(flatten)]
+    pub dry: DryRun,
 }
 
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
+    let dry_run = match &verb {
+        Verb::Create(args) => args.dry.dry_run,
+        Verb::Update(args) => args.dry.dry_run,
+        _ => false,
+    };
     let mut tenants = session.client.tenants();
     let tenant = match verb {
         Verb::Create(args) => {
@@ -61,7 +72,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             let request = v1::CreateTenantRequest {
                 tenant_id: args.id,
                 tenant: Some(tenant),
-                ..Default::default()
+                validate_only: args.dry.dry_run,
             };
             tenants.create_tenant(request).await?
         }
@@ -85,7 +96,8 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(tenant.get_ref())
+    session.output.one(tenant.get_ref())?;
+    session.output.note_dry_run(dry_run)
 }
 
 fn update(args: UpdateArgs) -> anyhow::Result<v1::UpdateTenantRequest> {
@@ -100,6 +112,6 @@ fn update(args: UpdateArgs) -> anyhow::Result<v1::UpdateTenantRequest> {
     Ok(v1::UpdateTenantRequest {
         tenant: Some(tenant),
         update_mask: mask.finish()?,
-        ..Default::default()
+        validate_only: args.dry.dry_run,
     })
 }

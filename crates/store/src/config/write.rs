@@ -9,8 +9,8 @@ use super::{
 use crate::error::{is_unique_violation, store_error};
 use sea_orm::{
     ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
-    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, QuerySelect as _,
-    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
+    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
+    Statement, TransactionOptions, TransactionTrait as _,
     sea_query::Expr,
     {AccessMode, IsolationLevel},
 };
@@ -143,13 +143,14 @@ impl Write {
         now: Timestamp,
     ) -> Result<(), Error> {
         let live = E::find().filter(column.eq(id)).filter(E::DELETED.is_null());
-        let names = live.select_only().column(E::ID).column(E::NAME).into_tuple();
-        let names: Vec<(sea_orm::prelude::Uuid, String)> =
-            names.all(&self.transaction).await.map_err(store_error)?;
-        let along = names
-            .into_iter()
-            .map(|(id, name)| (format!("{}.{name}", E::COLLECTION), id.to_string()));
-        self.notes.before(along.collect());
+        let rows = live.all(&self.transaction).await.map_err(store_error)?;
+        let mut along = Fields::new();
+        for row in rows {
+            let gone = E::decode(row)?.value;
+            let field = format!("{}.{}", E::COLLECTION, E::identity(&gone).name);
+            along.insert(field, gone.fields().remove("uid").unwrap_or_default());
+        }
+        self.note_along(along, Fields::new());
         self.bury_rows::<E>(column, id, now).await
     }
 

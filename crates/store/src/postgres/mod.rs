@@ -83,6 +83,9 @@ pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError>
             ("statement_timeout", STATEMENT_TIMEOUT_MS),
             ("lock_timeout", LOCK_TIMEOUT_MS),
             ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT_MS),
+            // The hot statements are long and their arrays tell the planner nothing: one plan serves.
+            // Planning anew each time would cost more than running.
+            ("plan_cache_mode", "force_generic_plan"),
             // Compiling a plan to machine code takes longer than any statement of ours runs.
             ("jit", "off"),
             // Plans are made once per connection, often while a table or the partition of tomorrow is

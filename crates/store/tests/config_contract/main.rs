@@ -5,6 +5,7 @@
     reason = "helpers of tests: a failure is a failed test"
 )]
 
+mod audit;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
