@@ -33,8 +33,11 @@ impl DirectoryLock {
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file, database: directory.join(DATABASE_FILE) }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Internal(
-                "another process uses this data directory; stop it, or choose another with --data-dir"
-                    .into(),
+                format!(
+                    "another process uses {}; stop it, or choose another with --data-dir",
+                    directory.display()
+                )
+                .into(),
             )),
             Err(TryLockError::Error(error)) => Err(io_error(error)),
         }

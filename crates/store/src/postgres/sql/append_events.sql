@@ -5,11 +5,10 @@
 -- event, event_dedup (when the sender chose the id) and, per delivery, delivery + two index entries.
 -- Senders sort a batch by dedup key, so that two batches with the same ids cannot dead-lock.
 with input as materialized (
+  -- Only what the dedup key needs: what stands here is copied, and payloads are large.
   select * from unnest(
-    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
-    $9::text[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bytea[], $14::boolean[]
-  ) as t (tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
-          content_type, occurred_at_us, accepted_at_us, data, content_hash, dedup)
+    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $11::bigint[], $13::bytea[], $14::boolean[]
+  ) as t (tenant_id, uid, source, event_id, accepted_at_us, content_hash, dedup)
 ), fresh as (
   insert into event_dedup (tenant_id, event_id, source, uid, content_hash, accepted_at_us)
   select tenant_id, event_id, source, uid, content_hash, accepted_at_us from input where dedup
@@ -22,7 +21,12 @@ with input as materialized (
                      content_type, occurred_at_us, accepted_at_us, data)
   select tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
          content_type, occurred_at_us, accepted_at_us, data
-  from input where uid not in (select uid from refused)
+  from unnest(
+    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
+    $9::text[], $10::bigint[], $11::bigint[], $12::bytea[]
+  ) as t (tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
+          content_type, occurred_at_us, accepted_at_us, data)
+  where uid not in (select uid from refused)
 ), queued as (
   insert into delivery (tenant_id, id, endpoint_id, event_uid, shard, format, round_at_us, due_at_us)
   select d.tenant_id, d.id, d.endpoint_id, d.event_uid, d.shard, d.format, d.due_at_us, d.due_at_us

@@ -15,13 +15,14 @@ with input as materialized (
 ), finished as (
   delete from delivery d using valid v
   where d.tenant_id = v.tenant_id and d.id = v.id and d.attempts = v.attempts_before and v.state <> 0
-  returning d.tenant_id, d.id, d.endpoint_id, d.event_uid, d.format
+  -- With what is written below: a join of two of these parts would be a loop over all pairs.
+  returning d.tenant_id, d.id, d.endpoint_id, d.event_uid, d.format, v.state, v.reason,
+            v.attempts_after, v.at_us
 ), recorded as (
   insert into delivery_done (tenant_id, id, endpoint_id, event_uid, format, state, reason, attempts,
                              finished_at_us)
-  select f.tenant_id, f.id, f.endpoint_id, f.event_uid, f.format, v.state, v.reason, v.attempts_after,
-         v.at_us
-  from finished f join valid v on v.id = f.id
+  select tenant_id, id, endpoint_id, event_uid, format, state, reason, attempts_after, at_us
+  from finished
 ), retried as (
   update delivery d set attempts = v.attempts_after, due_at_us = v.at_us
   from valid v
