@@ -34,7 +34,7 @@ impl DirectoryLock {
             Ok(()) => Ok(Self { _file: file, database: directory.join(DATABASE_FILE) }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Internal(
                 format!(
-                    "another process uses {}; stop it, or choose another with --data-dir",
+                    "another process uses this data directory, {}: stop it, or choose another with --data-dir",
                     directory.display()
                 )
                 .into(),
