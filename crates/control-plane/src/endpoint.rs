@@ -116,22 +116,35 @@ impl UpdateEndpoint {
 
 impl TargetChange {
     fn apply(&self, target: &mut HttpTarget) -> Result<(), Error> {
+        let mut violations = Violations::new();
+        let stays = self.url.as_ref().is_none_or(|url| origin(url) == origin(&target.url));
+        if let Some(given) = &self.headers {
+            let kept = &target.headers;
+            target.headers =
+                headers::keep_hidden(given, kept, stays, HEADERS_FIELD, &mut violations);
+        } else if !stays && !target.headers.is_empty() {
+            let message = "send the headers again: kept values do not move to another origin";
+            violations.add(HEADERS_FIELD, message);
+        }
         if let Some(url) = &self.url {
             target.url.clone_from(url);
         }
         target.timeout = self.timeout.unwrap_or(target.timeout);
-        if let Some(headers) = &self.headers {
-            target.headers.clone_from(headers);
-        }
         if let Some(prefix) = &self.header_prefix {
             target.header_prefix.clone_from(prefix);
         }
         // Either half may be the old one, so this rule is only known now.
-        let mut violations = Violations::new();
         let prefix = &target.header_prefix;
         headers::check_family(&target.headers, prefix, HEADERS_FIELD, &mut violations);
         violations.finish()
     }
+}
+
+/// Scheme and authority of a URL that the target policy has passed, as far as text can tell: two
+/// spellings of one origin count as two, which only asks for the headers once more.
+fn origin(url: &str) -> String {
+    let end = url.match_indices('/').nth(2).map_or(url.len(), |(index, _)| index);
+    url[..end].to_ascii_lowercase()
 }
 
 /// An endpoint to be deleted or enabled.
@@ -403,6 +416,27 @@ mod tests {
         let change = TargetChange { timeout: Some(Duration::from_secs(3)), ..Default::default() };
         change.apply(&mut changed).unwrap();
         assert!(changed == HttpTarget { timeout: Duration::from_secs(3), ..target() });
+    }
+
+    #[test]
+    fn header_values_are_kept_at_their_origin_and_never_move_to_another() {
+        let change = |url: Option<&str>, value: Option<&str>| TargetChange {
+            url: url.map(str::to_owned),
+            headers: value.map(|value| BTreeMap::from([("acme-key".to_owned(), value.to_owned())])),
+            ..TargetChange::default()
+        };
+        let after = |change: TargetChange| {
+            let mut target = target();
+            change.apply(&mut target).map(|()| target.headers["acme-key"].clone())
+        };
+        let same_origin = format!("{}other", target().url);
+        assert_eq!(after(change(None, Some("***"))).unwrap(), "1");
+        assert_eq!(after(change(Some(&same_origin), None)).unwrap(), "1");
+        assert_eq!(after(change(Some("https://b.example/"), Some("2"))).unwrap(), "2");
+        for value in [None, Some("***")] {
+            let moved = after(change(Some("https://b.example/"), value)).unwrap_err();
+            assert!(moved.to_string().contains("endpoint.http.headers"), "{moved}");
+        }
     }
 
     #[test]

@@ -46,6 +46,34 @@ fn owned_by_others(name: &str) -> bool {
     RESERVED.contains(&name) || RESERVED_FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
+/// Stands for a value in answers. Values may be credentials, and reading configuration shows none; in
+/// an update it keeps the value of that name.
+pub(crate) const HIDDEN: &str = "***";
+
+/// Puts kept values in the place of [`HIDDEN`]. Values are kept only as long as the URL stays at its
+/// origin: who may change the URL must not be able to send them elsewhere.
+pub(crate) fn keep_hidden(
+    given: &BTreeMap<String, String>,
+    kept: &BTreeMap<String, String>,
+    may_keep: bool,
+    field: &str,
+    violations: &mut Violations,
+) -> BTreeMap<String, String> {
+    let mut headers = BTreeMap::new();
+    for (name, value) in given {
+        let old = kept.get(name).filter(|_| may_keep);
+        match (value.as_str(), old) {
+            (HIDDEN, Some(old)) => drop(headers.insert(name.clone(), old.clone())),
+            (HIDDEN, None) => violations.add(
+                field,
+                format!("header {name:?} has no value to keep for this URL: send the value"),
+            ),
+            _ => drop(headers.insert(name.clone(), value.clone())),
+        }
+    }
+    headers
+}
+
 /// Checks extra headers as far as they do not depend on the prefix. Returns them with lower-case
 /// names. Values are in no message: they are where credentials go.
 pub(crate) fn check(

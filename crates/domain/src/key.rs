@@ -7,7 +7,7 @@
 //! ```
 //! Expiry is decided by the clock where a key is used; no sweeper is needed for a key to stop signing.
 
-use crate::{KeyId, Precondition, Revision, SealedSecret, Timestamp};
+use crate::{KeyId, Precondition, Revision, SealedSecret, SignatureProfile, Timestamp};
 use std::time::Duration;
 
 /// Bounds of key rings, each with its reason.
@@ -190,6 +190,16 @@ impl KeyRing {
         let mut keys: Vec<&Key> = self.keys.iter().filter(|key| key.signs_at(now)).collect();
         keys.sort_by_key(|key| key.state != KeyState::Active);
         keys
+    }
+
+    /// Whether every key that signs or may come to sign fits the profile: Ed25519 signatures exist in
+    /// Standard Webhooks only.
+    #[must_use]
+    pub fn fits(&self, profile: SignatureProfile, now: Timestamp) -> bool {
+        let counts =
+            |key: &&Key| !matches!(key.state_at(now), KeyState::Retired | KeyState::Revoked);
+        profile == SignatureProfile::StandardWebhooks
+            || self.keys.iter().filter(counts).all(|key| key.algorithm == KeyAlgorithm::HmacSha256)
     }
 
     /// When the set of signing keys next changes by itself.

@@ -148,6 +148,10 @@ impl fmt::Debug for Keyring {
     }
 }
 
+/// The secret itself is bound to its place but to no key-encryption key, so that wrapping its data key
+/// under another one leaves it readable. The wrapped data key is bound to the id.
+const NO_KEY_ID: &str = "";
+
 impl SecretSealer for Keyring {
     fn seal(&self, context: SealContext, secret: &[u8]) -> Result<SealedSecret, SealError> {
         // `from_keys` makes no keyring without its primary key.
@@ -155,7 +159,7 @@ impl SecretSealer for Keyring {
         let data_key = Zeroizing::new(fresh::<KEY_LENGTH>()?);
         let (wrap_nonce, nonce) = (fresh()?, fresh()?);
         let wrap_data = associated_data(Purpose::DataKey, &wrapping.id, context);
-        let secret_data = associated_data(Purpose::Secret, &wrapping.id, context);
+        let secret_data = associated_data(Purpose::Secret, NO_KEY_ID, context);
         let wrapped_key = encrypt(&wrapping.cipher, wrap_nonce, &*data_key, &wrap_data)?;
         let cipher = Aes256Gcm::new((&*data_key).into());
         let ciphertext = encrypt(&cipher, nonce, secret, &secret_data)?;
@@ -177,7 +181,7 @@ impl SecretSealer for Keyring {
         let record = Record::parse(sealed.as_bytes()).ok_or(SealError::Corrupt)?;
         let wrapping = self.key(record.key_id)?;
         let wrap_data = associated_data(Purpose::DataKey, record.key_id, context);
-        let secret_data = associated_data(Purpose::Secret, record.key_id, context);
+        let secret_data = associated_data(Purpose::Secret, NO_KEY_ID, context);
         let data_key =
             decrypt(&wrapping.cipher, record.wrap_nonce, record.wrapped_key, &wrap_data)?;
         let cipher = Aes256Gcm::new_from_slice(&data_key).map_err(|_| SealError::Corrupt)?;

@@ -2,7 +2,11 @@
 
 use crate::serve::ServeArgs;
 use anyhow::Context as _;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
 use turnbuckle_runtime::{Keyring, auth::TokenKey};
 
 /// Keys of a process.
@@ -70,7 +74,10 @@ impl Place {
             }
         );
         if let Some(directory) = self.path.parent() {
-            std::fs::create_dir_all(directory)
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
                 .with_context(|| format!("cannot make {}", directory.display()))?;
         }
         Ok(make(&self.path)?)

@@ -141,6 +141,8 @@ fn target(
     let parts = target_change(violations, http, |_| true, targets);
     let (headers, header_prefix) = (parts.headers?, parts.header_prefix?);
     headers::check_family(&headers, &header_prefix, HEADERS_FIELD, violations);
+    let none = BTreeMap::new();
+    let headers = headers::keep_hidden(&headers, &none, false, HEADERS_FIELD, violations);
     Some(HttpTarget { url: parts.url?, timeout: parts.timeout?, headers, header_prefix })
 }
 
@@ -325,7 +327,7 @@ pub(crate) fn disable(request: v1::DisableEndpointRequest) -> Result<DisableEndp
 }
 
 fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
-    let headers = target.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let headers = target.headers.keys().map(|name| (name.clone(), headers::HIDDEN.to_owned()));
     v1::endpoint::Target::Http(v1::HttpTarget {
         url: target.url.clone(),
         timeout: Some(grpc::duration(target.timeout)),

@@ -151,9 +151,16 @@ impl ConfigFollower {
         let present = self.index.load_full();
         let number = self.reads.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let newest = self.source.revision().await?;
-        if newest > present.revision() {
-            let delta = self.source.changes_since(present.revision()).await?;
-            let next = present.apply(delta, &self.tools);
+        if newest != present.revision() {
+            // A lower revision means another store: one restored, or one that lost its last changes in
+            // a fail-over. What was built on the other is worth nothing then.
+            let is_behind = newest < present.revision();
+            let base = if is_behind { Arc::default() } else { present };
+            let delta = self.source.changes_since(base.revision()).await?;
+            let next = base.apply(delta, &self.tools);
+            if is_behind {
+                tracing::warn!(config.revision = newest.0, "the store went back; read all anew");
+            }
             let revision = next.revision();
             self.index.store(Arc::new(next));
             metrics::gauge!("turnbuckle_config_revision").set(revision.0 as f64);

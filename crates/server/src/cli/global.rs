@@ -101,6 +101,15 @@ impl Session {
     }
 }
 
+/// Whether a server's URL names this machine.
+fn is_loopback(server: &str) -> bool {
+    let uri: Option<http::Uri> = server.parse().ok();
+    let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default();
+    let address: Option<std::net::IpAddr> =
+        host.trim_start_matches('[').trim_end_matches(']').parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
 impl GlobalArgs {
     /// The environment is read here and not by the parser, which would take a token in the
     /// environment and a file in the arguments for a conflict.
@@ -108,7 +117,9 @@ impl GlobalArgs {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         self.given_token(set("TURNBUCKLE_TOKEN"), set("TURNBUCKLE_TOKEN_FILE")).or_else(|| {
             let default = PathBuf::from(DEFAULT_TOKEN_FILE);
-            default.is_file().then_some(TokenSource::File(default))
+            // It opens the server of this machine, and is nothing for others to see.
+            let is_local = is_loopback(&self.server) && default.is_file();
+            is_local.then_some(TokenSource::File(default))
         })
     }
 

@@ -109,6 +109,11 @@ impl ServeArgs {
         if Duration::from(self.grace) > Duration::from_secs(600) {
             faults.push("--grace is at most 10m");
         }
+        if self.dev && !self.api_listen.ip().is_loopback() {
+            faults.push(
+                "--dev lets everybody in who can reach the API: keep --api-listen on 127.0.0.1",
+            );
+        }
         if let Some(url) = &self.database_url
             && !url.starts_with("postgres://")
             && !url.starts_with("postgresql://")

@@ -6,6 +6,7 @@ use std::{
     fs::OpenOptions,
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
+    path::Path,
     time::Duration,
 };
 use turnbuckle_domain::{
@@ -21,8 +22,8 @@ const ADMIN_TOKEN_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Who makes what a first start makes, in the audit record.
 const FIRST_START: &str = "turnbuckle serve --dev";
 
-/// Makes the operator's token, where our own tokens are taken. With an embedded store it is left in the data directory, for the
-/// command line to find; it is never printed outside development.
+/// Makes the operator's token, where our own tokens are taken. With an embedded store it is left in
+/// the data directory, for the command line to find; it is never printed outside development.
 pub(super) fn admin_token(
     args: &ServeArgs,
     key: Option<&TokenKey>,
@@ -34,11 +35,19 @@ pub(super) fn admin_token(
     let token = key.issue("local-admin", CallerRole::Admin, None, ADMIN_TOKEN_LIFE, now)?;
     let path = args.data_dir.join(ADMIN_TOKEN);
     if args.database_url.is_none() && !path.exists() {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let mut file = file.with_context(|| format!("cannot write {}", path.display()))?;
-        writeln!(file, "{token}")?;
+        leave(&path, &token).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Some(token))
+}
+
+/// Writes a file as a whole or not at all, for its owner only.
+fn leave(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    std::fs::rename(unfinished, path)
 }
 
 /// Development starts with a tenant, so that the first publish needs no preparation but its type.

@@ -8,7 +8,7 @@ use super::{
 use crate::error::store_error;
 use sea_orm::{ColumnTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid};
 use turnbuckle_domain::{
-    Endpoint, EndpointId, Error, Precondition, RetryPolicy, Revision, Tenant, TenantId,
+    Endpoint, EndpointId, Error, KeyRing, Precondition, RetryPolicy, Revision, Tenant, TenantId,
 };
 
 /// The retry policy that an endpoint names is there.
@@ -45,6 +45,19 @@ async fn referred<E: Table>(
     let tenant = Some(tenant.uuid());
     let wanted = Identity { id, tenant, name, revision: Revision::ZERO };
     live_by_id::<E>(&write.transaction, parent, &wanted).await
+}
+
+/// The keys fit the endpoint's profile. Checked here and not only by the caller: the two have revisions
+/// of their own, and may be changed at the same time.
+pub(super) fn keys_fit(ring: &KeyRing, endpoint: &Endpoint, subject: &str) -> Result<(), Error> {
+    if ring.fits(endpoint.signature_profile, endpoint.meta.updated_at) {
+        return Ok(());
+    }
+    Err(Error::Precondition {
+        kind: Precondition::ProfileMismatch,
+        subject: subject.to_owned(),
+        message: "Ed25519 keys sign Standard Webhooks only: use HMAC keys, or that profile".into(),
+    })
 }
 
 /// No endpoint is left in a tenant.

@@ -238,6 +238,10 @@ impl ConfigStore for ConfigDb {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
+        if let Some(ring) = rings::read(&write.transaction, endpoint.id).await? {
+            let name = format!("{parent}/endpoints/{}", endpoint.slug);
+            rules::keys_fit(&ring, &endpoint, &name)?;
+        }
         let updated = write.replace::<endpoint::Entity>(&parent, &endpoint, expected).await?;
         write.commit(by).await?;
         Ok(updated)
@@ -292,6 +296,7 @@ impl ConfigStore for ConfigDb {
                 return Err(Error::Stale { resource, current: revision.etag() });
             }
             Some(before) => {
+                rules::keys_fit(&ring, &owner, &resource)?;
                 write.note((tenant, resource), before.fields(), ring.fields());
                 rings::replace(&write, &owner, &ring).await?;
             }

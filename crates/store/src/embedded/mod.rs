@@ -7,7 +7,8 @@ mod thread;
 
 use error::io_error;
 use std::{
-    fs::{File, TryLockError},
+    fs::{DirBuilder, File, TryLockError},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -28,7 +29,8 @@ pub(crate) struct DirectoryLock {
 impl DirectoryLock {
     /// Creates the directory when needed and takes it.
     pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(directory).map_err(io_error)?;
+        // Payloads and endpoint headers lie in it: nobody but its owner looks in.
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(io_error)?;
         let file = File::create(directory.join(LOCK_FILE)).map_err(io_error)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file, database: directory.join(DATABASE_FILE) }),

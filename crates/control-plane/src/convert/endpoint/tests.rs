@@ -209,6 +209,12 @@ fn what_goes_out_comes_back_the_same() {
     assert_eq!(out.name, "tenants/acme/endpoints/billing");
     assert_eq!((out.state(), out.disable_reason.as_str()), (v1::EndpointState::Disabled, "moved"));
     assert_eq!(out.signing_secret, "");
+    let hidden = created(out.clone(), "").unwrap_err().to_string();
+    assert!(hidden.contains("header \"x-key\" has no value to keep"), "{hidden}");
+    let mut out = out;
+    if let Some(v1::endpoint::Target::Http(http)) = &mut out.target {
+        assert_eq!(http.headers.insert("x-key".into(), "k".into()).as_deref(), Some("***"));
+    }
     let again = created(out, "").unwrap();
     assert!(again.target == command.target);
     assert_eq!(again.retry_policy, command.retry_policy);
