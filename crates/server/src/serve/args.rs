@@ -43,7 +43,7 @@ pub struct ServeArgs {
     /// Where health, readiness and metrics listen. Has no authentication: keep it inside.
     #[arg(long, default_value = "127.0.0.1:7422", env = "TURNBUCKLE_ADMIN_LISTEN")]
     pub admin_listen: SocketAddr,
-    /// Web page origin that may call the API, such as https://console.example.com. Repeatable.
+    /// Web page origin that may call the API, such as `https://console.example.com`. Repeatable.
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', env = "TURNBUCKLE_CORS_ORIGIN")]
     pub cors_origin: Vec<String>,
     /// For development: calls without a token are admin calls, and keys are made when missing.
