@@ -209,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn a_cluster_of_ours_is_durable_and_tells_its_counters() {
         if PostgresBinaries::find().is_none() {
-            eprintln!("SKIPPED (no Postgres): {HOW_TO_GET_POSTGRES}");
+            turnbuckle_pg_harness::skip::report("no Postgres", HOW_TO_GET_POSTGRES);
             return;
         }
         let database = Database::prepare(None).await.unwrap();

@@ -16,16 +16,18 @@ use turnbuckle_pg_harness::{HOW_TO_GET_POSTGRES, PostgresBinaries};
 
 /// No case is started after this, so that the suite ends within five minutes.
 const BUDGET: Duration = Duration::from_secs(270);
-/// Short enough for sixteen cases, long enough for CPU times in steps of 10 ms.
+/// Short enough for all cases on both stores, long enough for CPU times in steps of 10 ms.
 const COMMON: &str = "--seconds 5 --warm-up 1 --drain 20";
 
 /// Name and options of each case.
-const CASES: [(&str, &str); 9] = [
+const CASES: [(&str, &str); 11] = [
+    ("1 endpoint, 1 kB, 500/s", "--rate 500"),
     ("1 endpoint, 1 kB, 1000/s", "--rate 1000"),
     ("1 endpoint, 1 kB, max", ""),
     ("1 endpoint, 1 kB, batches of 50, max", "--batch 50 --in-flight 8"),
     ("fan-out 10, 1 kB, 200/s", "--endpoints 10 --fan-out --rate 200"),
     ("fan-out 10, 1 kB, max", "--endpoints 10 --fan-out"),
+    ("10 endpoints, 1 kB, 1000/s", "--endpoints 10 --rate 1000"),
     ("1 of 10 hangs, 1 kB, 1000/s", "--endpoints 10 --hang 1 --rate 1000"),
     ("1 of 10 hangs, 1 kB, max", "--endpoints 10 --hang 1"),
     ("1 endpoint, 20 kB, 200/s", "--payload 20000 --rate 200"),

@@ -30,15 +30,19 @@ macro_rules! or_skip {
 
 mod auth;
 mod bytes;
+mod cli;
 mod crash;
 mod dedup;
+mod demo;
 mod disable;
 mod egress;
+mod filters;
 mod happy;
 mod keys;
 mod operate;
 mod outage;
 mod retry;
+mod roles;
 mod secrets;
 mod sharing;
 mod shutdown;

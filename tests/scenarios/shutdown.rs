@@ -1,13 +1,22 @@
 //! The process is asked to stop.
 
-use std::{sync::Arc, time::Duration};
+use anyhow::Context as _;
+use std::{
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use turnbuckle_proto::v1::{DeliveryState, Endpoint};
 use turnbuckle_testkit::{
     ledger::Ledger,
     process::Signal,
     receiver::{Answer, Receiver, Script},
 };
-use turnbuckle_tests::{Load, PATIENCE, Scene, Server, StoreKind, eventually, http_endpoint};
+use turnbuckle_tests::{
+    Home, Load, PATIENCE, Scene, Server, StoreKind, eventually, http, http_endpoint,
+    server::announced,
+};
 
 on_both_stores!(
     a_stop_under_load_loses_and_repeats_nothing,
@@ -68,8 +77,13 @@ async fn readiness_ends_with_the_first_signal_and_the_second_ends_the_process() 
     scene.raw("hangs", http_endpoint(&receiver.url("/"))).await?;
     scene.publish("e", "{}").await?;
     receiver.wait_for(1, PATIENCE).await?;
+    assert_eq!(http::get(server.admin, "/readyz").await?.status, 200);
     server.signal(Signal::Terminate)?;
     server.logged("a second signal ends the process at once").await?;
+    // The attempt that hangs keeps the process for its grace time: whoever asks is told meanwhile.
+    let ready = http::get(server.admin, "/readyz").await?;
+    assert_eq!(ready.status, 503);
+    assert!(ready.body.contains("running"), "{}", ready.body);
     server.signal(Signal::Terminate)?;
     assert_eq!(server.exit().await?.code(), Some(130));
     Ok(())
@@ -98,4 +112,32 @@ async fn an_attempt_longer_than_the_grace_time_is_made_again_by_the_next_process
         Ok((delivery.attempts == 1).then_some(()))
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_any_more_does_not_keep_the_process() -> anyhow::Result<()> {
+    let home = or_skip!(Home::new(StoreKind::Embedded).await?);
+    let mut command = tokio::process::Command::from(Server::command(&home, &[])?);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn()?;
+    let mut log = BufReader::new(child.stderr.take().context("it is piped")?).lines();
+    let up = async {
+        while let Some(line) = log.next_line().await? {
+            if let Some(admin) = announced(&line, "Admin") {
+                return Ok(admin);
+            }
+        }
+        anyhow::bail!("the log ended")
+    };
+    let admin = tokio::time::timeout(PATIENCE, up).await??;
+    drop(log);
+    // Up and well: only the log's reader is gone.
+    assert_eq!(http::get(admin, "/readyz").await?.status, 200);
+    let id = child.id().context("it runs")?;
+    assert!(Command::new("kill").args(["-s", "TERM", &id.to_string()]).status()?.success());
+    let status = tokio::time::timeout(PATIENCE, child.wait())
+        .await
+        .context("the process went on after the signal")??;
+    assert_eq!(status.code(), Some(0), "{status}");
+    Ok(())
 }

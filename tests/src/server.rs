@@ -2,12 +2,19 @@
 
 use crate::{Home, StoreKind, home, http, wait::PATIENCE};
 use anyhow::Context as _;
-use std::{net::SocketAddr, process::ExitStatus, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    process::{Command, ExitStatus},
+    sync::Arc,
+    time::Duration,
+};
 use turnbuckle_client::{Client, ClientOptions, TokenSource};
 use turnbuckle_testkit::process::{Process, Signal};
 
 /// Deadline of one call: longer than the server's own, so that its answer is seen.
 const CALL_DEADLINE: Duration = Duration::from_secs(30);
+/// Nobody listens on port 0.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Lines of a server's log shown when a scenario fails.
 const LOG_LINES_SHOWN: usize = 120;
 
@@ -20,9 +27,9 @@ pub const ALLOW_LOOPBACK: [&str; 2] = ["--allow-egress", "127.0.0.0/8"];
 pub struct Server {
     home: Arc<Home>,
     process: Process,
-    /// Where gRPC listens.
+    /// Where gRPC listens; nowhere (port 0) in a role without it.
     pub api: SocketAddr,
-    /// Where the ingress listens.
+    /// Where the ingress listens; nowhere (port 0) in a role without it.
     pub ingress: SocketAddr,
     /// Where health and metrics listen.
     pub admin: SocketAddr,
@@ -54,13 +61,13 @@ impl Server {
     /// When it does not come up.
     pub async fn start_strict(home: &Arc<Home>, extra: &[&str]) -> anyhow::Result<Self> {
         let process = Self::spawn(home, extra)?;
-        let mut found = [None; 2];
+        let mut found = [NOWHERE; 2];
         let addresses = process.wait_for_line(PATIENCE, |line| {
             for (place, label) in found.iter_mut().zip(["API (gRPC)", "Ingress"]) {
-                *place = place.or_else(|| announced(line, label));
+                *place = announced(line, label).unwrap_or(*place);
             }
-            // The last one to be announced.
-            Some((found[0]?, found[1]?, announced(line, "Admin")?))
+            // The last one to be announced, and in every role.
+            Some((found[0], found[1], announced(line, "Admin")?))
         });
         let (api, ingress, admin) = addresses.await?;
         Ok(Self { home: Arc::clone(home), process, api, ingress, admin })
@@ -71,12 +78,21 @@ impl Server {
     /// # Errors
     /// When there is no program.
     pub fn spawn(home: &Home, extra: &[&str]) -> anyhow::Result<Process> {
+        Process::start(&mut Self::command(home, extra)?)
+    }
+
+    /// The command that starts it, for those that hold its pipes themselves.
+    ///
+    /// # Errors
+    /// When there is no program.
+    pub fn command(home: &Home, extra: &[&str]) -> anyhow::Result<Command> {
         let mut command = home::program()?;
         command.arg("serve").args(home.options());
         for listen in ["--api-listen", "--ingress-listen", "--admin-listen"] {
             command.args([listen, "127.0.0.1:0"]);
         }
-        Process::start(command.args(extra))
+        command.args(extra);
+        Ok(command)
     }
 
     /// Its store.
@@ -195,7 +211,8 @@ impl Drop for Server {
 }
 
 /// The address in a line such as `  API (gRPC)   http://127.0.0.1:7420`.
-fn announced(line: &str, label: &str) -> Option<SocketAddr> {
+#[must_use]
+pub fn announced(line: &str, label: &str) -> Option<SocketAddr> {
     let rest = line.trim_start().strip_prefix(label)?.trim_start().strip_prefix("http://")?;
     rest.split(['/', ',', ' ']).next()?.parse().ok()
 }

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 use turnbuckle_domain::{
-    Caller, EndpointId, Error, Labels, PayloadFormat, ResourceId, Revision, Subscription,
+    Caller, EndpointId, Error, Filter, Labels, PayloadFormat, ResourceId, Revision, Subscription,
     SubscriptionId, Tenant, TypePattern,
 };
 
@@ -36,6 +36,7 @@ pub(crate) struct CreateSubscription {
     pub(crate) endpoint: EndpointName,
     pub(crate) patterns: Vec<TypePattern>,
     pub(crate) format: PayloadFormat,
+    pub(crate) filter: Option<Filter>,
     pub(crate) labels: Labels,
 }
 
@@ -55,6 +56,8 @@ pub(crate) struct UpdateSubscription {
     pub(crate) endpoint: Option<EndpointName>,
     pub(crate) patterns: Option<Vec<TypePattern>>,
     pub(crate) format: Option<PayloadFormat>,
+    /// A new filter, or none from now on.
+    pub(crate) filter: Option<Option<Filter>>,
     pub(crate) labels: Option<Labels>,
 }
 
@@ -64,6 +67,9 @@ impl UpdateSubscription {
             subscription.patterns.clone_from(patterns);
         }
         subscription.format = self.format.unwrap_or(subscription.format);
+        if let Some(filter) = &self.filter {
+            subscription.filter.clone_from(filter);
+        }
         if let Some(labels) = &self.labels {
             subscription.labels.clone_from(labels);
         }
@@ -101,6 +107,7 @@ impl Subscriptions {
             endpoint,
             patterns: command.patterns.clone(),
             format: command.format,
+            filter: command.filter.clone(),
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };

@@ -1,8 +1,8 @@
 //! Configuration nouns: tenants, event types, endpoints, subscriptions.
 
 use crate::{
-    EndpointId, EventTypeId, Labels, Meta, ResourceId, RetryPolicyId, SubscriptionId, TenantId,
-    TypeName, TypePattern,
+    EndpointId, EventTypeId, Filter, Labels, Meta, ResourceId, RetryPolicyId, SubscriptionId,
+    TenantId, TypeName, TypePattern,
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -217,6 +217,8 @@ pub struct Subscription {
     pub patterns: Vec<TypePattern>,
     /// What the body looks like.
     pub format: PayloadFormat,
+    /// Which events of these types; none wants every one.
+    pub filter: Option<Filter>,
     /// Free pairs.
     pub labels: Labels,
     /// Times and revision.

@@ -144,6 +144,12 @@ impl Filter {
         eval::matches(self, input)
     }
 
+    /// Whether every event passes, as if there were no filter.
+    #[must_use]
+    pub fn matches_everything(&self) -> bool {
+        matches!(self.expr, Expr::Constant(true))
+    }
+
     /// Whether the payload matters: if not, [`FilterInput::data`] may be empty.
     #[must_use]
     pub fn uses_data(&self) -> bool {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! # Invariants
-//! Cited by tests as I1 … I15.
+//! Numbered, so that code, tests and reviews can name them.
 //! - **I1** Nothing is acknowledged before it is durable.
 //! - **I2** Every accepted event reaches exactly one terminal state per endpoint: delivered, dead,
 //!   cancelled or filtered; none stays running longer than lease + one rescue period.

@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_started_cluster_accepts_connections_and_a_dropped_one_is_gone() {
         let Some(binaries) = PostgresBinaries::find() else {
-            eprintln!("SKIPPED (no Postgres): {}", crate::HOW_TO_GET_POSTGRES);
+            crate::skip::report("no Postgres", crate::HOW_TO_GET_POSTGRES);
             return;
         };
         let cluster = Cluster::start(&binaries).unwrap();

@@ -15,6 +15,7 @@
 mod account;
 mod binaries;
 mod cluster;
+pub mod skip;
 
 pub use binaries::PostgresBinaries;
 pub use cluster::Cluster;

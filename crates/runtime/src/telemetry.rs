@@ -58,7 +58,8 @@ pub fn init(format: LogFormat, filter: &str) -> Result<(), TelemetryError> {
         return Ok(());
     }
     // Standard output belongs to the answers of commands.
-    let lines = fmt().with_env_filter(filter).with_writer(io::stderr);
+    // When nobody reads it any more, lines are dropped; complaining about that would panic.
+    let lines = fmt().with_env_filter(filter).with_writer(io::stderr).log_internal_errors(false);
     let outcome = match format {
         LogFormat::Pretty => lines.with_ansi(io::stderr().is_terminal()).finish().try_init(),
         LogFormat::Json => {

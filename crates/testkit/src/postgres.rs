@@ -9,13 +9,13 @@
 //! Tests run in parallel, in many processes, and never see each other's rows.
 
 mod server;
-mod skip;
 mod template;
 
 use std::time::Duration;
 
 use anyhow::Context;
 use sqlx::{Connection, PgConnection};
+use turnbuckle_pg_harness::skip;
 use uuid::Uuid;
 
 /// Dropping takes some 20 ms; a server that is gone must not hold a test for longer than this.
@@ -92,6 +92,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     /// Waits until the database is gone, on another thread and not for long: a test process may
     /// end right after this, and nobody else would clean up.
+    #[expect(clippy::print_stderr, reason = "the test harness captures standard error per test")]
     fn drop(&mut self) {
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let url = self.maintenance_url.clone();
@@ -107,7 +108,7 @@ impl Drop for TestDatabase {
         });
         let result = dropping.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked")));
         if let Err(error) = result {
-            skip::say(&format!("test database {} was not dropped: {error:#}", self.name));
+            eprintln!("test database {} was not dropped: {error:#}", self.name);
         }
     }
 }

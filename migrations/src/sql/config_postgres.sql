@@ -71,7 +71,7 @@ create table endpoint (
   retry_policy_id   uuid,
   max_in_flight     smallint not null check (max_in_flight between 1 and 64),
   state             text     not null check (state in ('active', 'disabled')),
-  disabled_reason   text     check (length(disabled_reason) <= 500),
+  disable_reason   text     check (length(disable_reason) <= 500),
   labels            text     not null,
   created_at_us     bigint   not null,
   updated_at_us     bigint   not null,
@@ -79,7 +79,7 @@ create table endpoint (
   revision          bigint   not null check (revision > 0),
   unique (tenant_id, id),
   foreign key (tenant_id, retry_policy_id) references retry_policy (tenant_id, id),
-  check ((state = 'disabled') = (disabled_reason is not null))
+  check ((state = 'disabled') = (disable_reason is not null))
 );
 create unique index endpoint_name on endpoint (tenant_id, slug) where deleted_at_us is null;
 create index endpoint_revision on endpoint (revision);
@@ -130,6 +130,7 @@ create table subscription (
   endpoint_id   uuid     not null,
   patterns      text     not null,
   format        smallint not null check (format in (0, 1, 2)),
+  filter        text     check (length(filter) between 1 and 4096),
   labels        text     not null,
   created_at_us bigint   not null,
   updated_at_us bigint   not null,

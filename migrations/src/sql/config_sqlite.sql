@@ -64,7 +64,7 @@ create table endpoint (
   retry_policy_id   blob    check (length(retry_policy_id) = 16),
   max_in_flight     integer not null check (max_in_flight between 1 and 64),
   state             text    not null check (state in ('active', 'disabled')),
-  disabled_reason   text    check (length(disabled_reason) <= 500),
+  disable_reason   text    check (length(disable_reason) <= 500),
   labels            text    not null,
   created_at_us     integer not null,
   updated_at_us     integer not null,
@@ -72,7 +72,7 @@ create table endpoint (
   revision          integer not null check (revision > 0),
   unique (tenant_id, id),
   foreign key (tenant_id, retry_policy_id) references retry_policy (tenant_id, id),
-  check ((state = 'disabled') = (disabled_reason is not null))
+  check ((state = 'disabled') = (disable_reason is not null))
 ) strict, without rowid;
 create unique index endpoint_name on endpoint (tenant_id, slug) where deleted_at_us is null;
 create index endpoint_revision on endpoint (revision);
@@ -121,6 +121,7 @@ create table subscription (
   endpoint_id   blob    not null check (length(endpoint_id) = 16),
   patterns      text    not null,
   format        integer not null check (format in (0, 1, 2)),
+  filter        text    check (length(filter) between 1 and 4096),
   labels        text    not null,
   created_at_us integer not null,
   updated_at_us integer not null,

@@ -16,11 +16,14 @@ use crate::{
     },
     write::Upsert,
 };
-use turnbuckle_domain::{Error, PayloadFormat, ResourceId, TypePattern, Violations, limits};
+use turnbuckle_domain::{
+    Error, Filter, PayloadFormat, ResourceId, TypePattern, Violations, limits,
+};
 use turnbuckle_proto::v1;
 
 const PATTERNS_FIELD: &str = "subscription.event_types";
 const FORMAT_FIELD: &str = "subscription.payload_format";
+const FILTER_FIELD: &str = "subscription.filter";
 const ENDPOINT_FIELD: &str = "subscription.endpoint";
 
 fn patterns(violations: &mut Violations, texts: &[String]) -> Option<Vec<TypePattern>> {
@@ -60,6 +63,12 @@ const fn wire_format(format: PayloadFormat) -> v1::PayloadFormat {
     }
 }
 
+/// A filter that every event passes is none.
+fn filter(violations: &mut Violations, text: &str) -> Option<Option<Filter>> {
+    let filter = violations.take(FILTER_FIELD, Filter::parse(text))?;
+    Some(Some(filter).filter(|filter| !filter.matches_everything()))
+}
+
 /// The endpoint, which must be the tenant's own.
 fn endpoint(
     violations: &mut Violations,
@@ -84,6 +93,7 @@ pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSub
     let endpoint = endpoint(&mut violations, tenant.as_ref(), &subscription.endpoint);
     let patterns = patterns(&mut violations, &subscription.event_types);
     let format = violations.take(FORMAT_FIELD, payload_format(subscription.payload_format));
+    let filter = filter(&mut violations, &subscription.filter);
     let labels = value::labels(&mut violations, "subscription.labels", subscription.labels);
     let command = || {
         Some(CreateSubscription {
@@ -92,6 +102,7 @@ pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSub
             endpoint: endpoint?,
             patterns: patterns?,
             format: format?,
+            filter: filter?,
             labels: labels?,
         })
     };
@@ -121,6 +132,7 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
             ("event_types", !subscription.event_types.is_empty()),
             ("payload_format", subscription.payload_format != 0),
             ("labels", !subscription.labels.is_empty()),
+            ("filter", !subscription.filter.is_empty()),
         ],
         output_only: &[],
         fixed: &["endpoint"],
@@ -145,12 +157,21 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
         .has("payload_format")
         .then(|| violations.take(FORMAT_FIELD, payload_format(subscription.payload_format)))
         .flatten();
+    let filter =
+        mask.has("filter").then(|| filter(&mut violations, &subscription.filter)).flatten();
     let labels = mask
         .has("labels")
         .then(|| value::labels(&mut violations, "subscription.labels", subscription.labels))
         .flatten();
-    let command =
-        name.map(|name| UpdateSubscription { name, etag, endpoint, patterns, format, labels });
+    let command = name.map(|name| UpdateSubscription {
+        name,
+        etag,
+        endpoint,
+        patterns,
+        format,
+        filter,
+        labels,
+    });
     finish(violations, command)
 }
 
@@ -190,6 +211,7 @@ pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
         endpoint: endpoint.to_string(),
         event_types: subscription.patterns.iter().map(ToString::to_string).collect(),
         payload_format: wire_format(subscription.format).into(),
+        filter: subscription.filter.as_ref().map(Filter::to_string).unwrap_or_default(),
         labels: value::label_map(&subscription.labels),
         create_time: meta.create_time,
         update_time: meta.update_time,
@@ -228,6 +250,50 @@ mod tests {
         assert_eq!(command.slug, None);
         assert_eq!(command.format, PayloadFormat::Envelope);
         assert_eq!(command.patterns.len(), 2);
+    }
+
+    fn filtered(text: &str) -> v1::CreateSubscriptionRequest {
+        let mut request = request("tenants/acme/endpoints/e", &["*"]);
+        request.subscription.as_mut().unwrap().filter = text.to_owned();
+        request
+    }
+
+    #[test]
+    fn a_filter_is_checked_when_it_is_written() {
+        let command = create(filtered("data.total>=100")).unwrap();
+        assert_eq!(command.filter.unwrap().to_string(), "data.total >= 100");
+        for everything in ["", "  ", "true"] {
+            assert_eq!(create(filtered(everything)).unwrap().filter, None, "{everything:?}");
+        }
+        let error = create(filtered("data.total = 1")).unwrap_err().to_string();
+        let place = "subscription.filter: is wrong at column 12: expected an operator";
+        assert!(error.contains(place), "{error}");
+        let error = create(filtered(&" ".repeat(4097))).unwrap_err().to_string();
+        assert!(error.contains("longer than 4096 bytes"), "{error}");
+    }
+
+    #[test]
+    fn an_update_keeps_replaces_or_removes_the_filter() {
+        let update_with = |text: &str, paths: &[&str]| {
+            let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+            let mut subscription = filtered(text).subscription.unwrap();
+            subscription.name = "tenants/acme/subscriptions/s".to_owned();
+            let command = update(v1::UpdateSubscriptionRequest {
+                subscription: Some(subscription),
+                update_mask: Some(prost_types::FieldMask { paths }),
+                ..Default::default()
+            });
+            command.unwrap().filter
+        };
+        let wanted = Filter::parse("data.total >= 100").unwrap();
+        assert_eq!(update_with("", &[]), None);
+        assert_eq!(update_with("data.total >= 100", &["labels"]), None);
+        for paths in [&[][..], &["filter"], &["*"]] {
+            assert_eq!(update_with("data.total >= 100", paths), Some(Some(wanted.clone())));
+        }
+        for paths in [&["filter"], &["*"]] {
+            assert_eq!(update_with("", paths), Some(None));
+        }
     }
 
     #[test]

@@ -1,32 +1,22 @@
 //! The immutable index: tenants, routes and endpoints at one revision.
 
-use super::EndpointEntry;
+use super::{EndpointEntry, Routes};
 use crate::egress::EgressGuard;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, OnceLock},
 };
 use turnbuckle_domain::{
-    ConfigDelta, Endpoint, EndpointId, EventTypeId, KeyRing, PayloadFormat, ResourceId,
-    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant,
-    TenantId, TypeName,
+    ConfigDelta, Endpoint, EndpointId, EventTypeId, KeyRing, ResourceId, RetryPolicyId, RetryRule,
+    Revision, SecretSealer, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
 };
-
-/// One endpoint that wants an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route {
-    /// Where it goes.
-    pub endpoint: EndpointId,
-    /// What the body looks like.
-    pub format: PayloadFormat,
-}
 
 /// A tenant with its catalogue and subscriptions.
 #[derive(Clone)]
 struct TenantEntry {
     slug: ResourceId,
     types: HashMap<TypeName, TypeEntry>,
-    /// By id, so by age: the oldest matching subscription decides the format.
+    /// By id, so by age: the oldest subscription that wants an event decides the format.
     subscriptions: BTreeMap<SubscriptionId, Arc<Subscription>>,
 }
 
@@ -34,7 +24,7 @@ struct TenantEntry {
 #[derive(Clone)]
 struct TypeEntry {
     id: EventTypeId,
-    routes: OnceLock<Arc<[Route]>>,
+    routes: OnceLock<Routes>,
 }
 
 /// All configuration at one revision. Readers share it and never lock.
@@ -93,28 +83,21 @@ impl ConfigIndex {
 
     /// Where an event of this type goes; none when the type is not registered.
     #[must_use]
-    pub fn routes(&self, tenant: TenantId, event_type: &TypeName) -> Option<Arc<[Route]>> {
+    pub fn routes(&self, tenant: TenantId, event_type: &TypeName) -> Option<Routes> {
         let entry = self.tenants.get(&tenant)?;
         let type_entry = entry.types.get(event_type)?;
         let find = || self.find_routes(entry, event_type);
-        Some(Arc::clone(type_entry.routes.get_or_init(find)))
+        Some(type_entry.routes.get_or_init(find).clone())
     }
 
-    fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Arc<[Route]> {
-        let mut routes: Vec<Route> = Vec::new();
-        let mut taken = std::collections::HashSet::new();
-        for subscription in entry.subscriptions.values() {
-            let active = self
-                .endpoints
-                .get(&subscription.endpoint)
-                .is_some_and(|endpoint| endpoint.endpoint.is_active());
-            let wanted =
-                subscription.patterns.iter().any(|pattern| pattern.matches(event_type.as_str()));
-            if active && wanted && taken.insert(subscription.endpoint) {
-                routes.push(Route { endpoint: subscription.endpoint, format: subscription.format });
-            }
-        }
-        routes.into()
+    fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Routes {
+        let wants = |subscription: &&Subscription| {
+            let endpoint = self.endpoints.get(&subscription.endpoint);
+            let mut patterns = subscription.patterns.iter();
+            endpoint.is_some_and(|endpoint| endpoint.endpoint.is_active())
+                && patterns.any(|pattern| pattern.matches(event_type.as_str()))
+        };
+        Routes::new(entry.subscriptions.values().map(Arc::as_ref).filter(wants))
     }
 
     /// The state after a delta. The delta is newer, or says the same again (I14).

@@ -8,9 +8,11 @@
 mod endpoint;
 mod follower;
 mod index;
+mod route;
 mod signer;
 
 pub use endpoint::EndpointEntry;
 pub use follower::{ConfigFollower, ConfigHandle};
-pub use index::{ConfigIndex, Route};
+pub use index::ConfigIndex;
+pub use route::{Route, Routes};
 pub use signer::Signer;

@@ -134,7 +134,10 @@ impl Publisher {
             endpoint: route.endpoint,
             format: route.format,
         };
-        Ok(routes.iter().map(delivery).collect())
+        // Sized once: filters only make it fewer.
+        let mut deliveries = Vec::with_capacity(routes.len_max());
+        deliveries.extend(routes.of(event).map(delivery));
+        Ok(deliveries)
     }
 
     fn answer(&self, prepared: &Prepared, result: AppendResult) -> Result<Published, Error> {

@@ -1,7 +1,7 @@
 //! What a resource looks like in the record, and what changed between two looks.
 
 use crate::{
-    Backoff, Endpoint, EndpointState, EventType, HttpTarget, Jitter, Key, KeyRing, Labels,
+    Backoff, Endpoint, EndpointState, EventType, Filter, HttpTarget, Jitter, Key, KeyRing, Labels,
     PayloadFormat, RetryPolicy, Subscription, Tenant, Timestamp,
 };
 use data_encoding::HEXLOWER;
@@ -146,6 +146,7 @@ impl Audited for Subscription {
         put(&mut fields, "endpoint_uid", self.endpoint.to_string());
         put(&mut fields, "event_types", list(&self.patterns));
         put(&mut fields, "payload_format", format);
+        put(&mut fields, "filter", self.filter.as_ref().map(Filter::to_string).unwrap_or_default());
         put_labels(&mut fields, &self.labels);
         fields
     }

@@ -29,8 +29,9 @@ impl Signals {
     /// The first signal cancels the token, the second ends the process at once.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let name = self.next().await;
-        tracing::info!(signal = name, "stopping; a second signal ends the process at once");
+        // First: nothing that goes wrong with the log may keep the process from stopping.
         shutdown.cancel();
+        tracing::info!(signal = name, "stopping; a second signal ends the process at once");
         let name = self.next().await;
         tracing::warn!(signal = name, "second signal: ending at once");
         #[expect(

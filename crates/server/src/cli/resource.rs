@@ -80,6 +80,7 @@ resources! {
         short("ENDPOINT", &["endpoint"]),
         plain("EVENT TYPES", &["event_types"]),
         plain("FORMAT", &["payload_format"]),
+        plain("FILTER", &["filter"]),
         CREATED,
     ];
     RetryPolicy: [

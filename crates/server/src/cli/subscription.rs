@@ -63,6 +63,10 @@ pub struct CreateArgs {
     /// What the request body looks like.
     #[arg(long, value_enum)]
     pub format: Option<PayloadFormat>,
+    /// Of the events of these types, which ones: 'data.total >= 100'. The language is in
+    /// docs/filters.md.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub filter: String,
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
@@ -83,6 +87,9 @@ pub struct UpdateArgs {
     /// What the request body looks like.
     #[arg(long, value_enum)]
     pub format: Option<PayloadFormat>,
+    /// The filter from now on; '' removes it.
+    #[arg(long)]
+    pub filter: Option<String>,
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
@@ -139,6 +146,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscrip
         endpoint: Collection::Endpoints.name(&parent, &args.endpoint)?,
         event_types: args.types,
         payload_format: args.format.map(PayloadFormat::to_proto).unwrap_or_default(),
+        filter: args.filter,
         labels: args.labels.map(),
         ..Default::default()
     };
@@ -172,6 +180,7 @@ fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateSubscripti
         etag: args.target.etag,
         event_types: mask.take("event_types", types),
         payload_format: mask.take("payload_format", args.format.map(PayloadFormat::to_proto)),
+        filter: mask.take("filter", args.filter),
         labels: mask.labels(args.labels),
         ..Default::default()
     };

@@ -24,7 +24,7 @@ use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
-use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, SecretSealer};
+use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, SecretSealer};
 use turnbuckle_runtime::{
     Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
@@ -98,11 +98,13 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     args.check()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = Arc::new(egress_guard(args)?);
-    let is_new = args.database_url.is_none() && !Store::embedded_exists(&args.data_dir);
-    let secrets = Secrets::load(args, is_new)?;
+    let makes_keys = args.database_url.is_none() && !Store::embedded_exists(&args.data_dir);
+    let secrets = Secrets::load(args, makes_keys)?;
     let admin_token = welcome::admin_token(args, secrets.token_key.as_ref(), clock.now())?;
     let (authenticator, refreshers) = issuers::open(args, secrets.token_key, &guard, &clock)?;
     let store = open_store(args, &clock).await?;
+    // Nothing was ever configured, whatever a first start that was cut short left behind.
+    let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
     let supervisor = Supervisor::new();
     let metrics = admin::metrics_recorder()?;

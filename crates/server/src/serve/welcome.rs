@@ -110,17 +110,24 @@ fn first_publish(out: &mut impl io::Write, args: &ServeArgs, running: &Running) 
         // What is below would need a token that only an issuer can give.
         return writeln!(out, "  Tokens       of the issuers in {}", config.display());
     }
+    let is_embedded = args.database_url.is_none();
+    let path = args.data_dir.join(ADMIN_TOKEN);
     if let Some(token) = running.admin_token.as_ref().filter(|_| args.dev) {
         writeln!(out, "  Dev token    {token}")?;
-    } else {
-        let path = args.data_dir.join(ADMIN_TOKEN);
+    } else if is_embedded {
         writeln!(out, "  Admin token  in {} (the command line finds it there)", path.display())?;
     }
-    let token = match args.data_dir.as_os_str() == "turnbuckle-data" {
-        true => String::new(),
-        false => format!(" --token-file {}", args.data_dir.join(ADMIN_TOKEN).display()),
+    let token = match (is_embedded, args.dev, args.data_dir.as_os_str() == "turnbuckle-data") {
+        (true, _, true) | (false, true, _) => String::new(),
+        (true, _, false) => format!(" --token-file {}", path.display()),
+        (false, false, _) => format!(" --token-file {ADMIN_TOKEN}"),
     };
     writeln!(out, "\nFirst publish, in another terminal:\n")?;
+    if let Some(key) = args.token_key_file.as_ref().filter(|_| !is_embedded && !args.dev) {
+        let issue =
+            format!("token issue --token-key-file {} --subject me --role admin", key.display());
+        writeln!(out, "  {program} {issue} > {ADMIN_TOKEN}")?;
+    }
     if !args.dev {
         writeln!(out, "  {program}{options}{token} tenant create default")?;
     }

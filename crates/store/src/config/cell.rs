@@ -3,7 +3,9 @@
 use sea_orm::DeriveValueType;
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt};
-use turnbuckle_domain::{Labels, Meta, ResourceId, Revision, StoreError, Timestamp, TypePattern};
+use turnbuckle_domain::{
+    Filter, Labels, Meta, ResourceId, Revision, StoreError, Timestamp, TypePattern,
+};
 
 /// A cell holds what no code of ours writes. Names the place and never the content, which may be a
 /// credential.
@@ -94,6 +96,10 @@ pub(super) fn patterns(text: &str) -> Result<Vec<TypePattern>, Malformed> {
     expect("patterns", texts.and_then(parse))
 }
 
+pub(super) fn filter(text: Option<&str>) -> Result<Option<Filter>, Malformed> {
+    text.map(|text| expect("filter", Filter::parse(text).ok())).transpose()
+}
+
 /// A SHA-256 hash.
 pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], Malformed> {
     expect("hash", bytes.try_into().ok())
@@ -130,6 +136,7 @@ mod tests {
         for text in ["{}", "[1]", r#"["a..b"]"#] {
             assert_eq!(patterns(text), Err(Malformed { column: "patterns" }), "{text}");
         }
+        assert_eq!(filter(Some("data.total >")), Err(Malformed { column: "filter" }));
         let error = headers(&HiddenText("hunter2".into())).unwrap_err();
         assert!(!error.to_string().contains("hunter2"));
     }

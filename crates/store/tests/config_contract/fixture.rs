@@ -5,7 +5,7 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::Sqlite
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    ConfigStore as _, Endpoint, Error, EventType, EventTypeId, PayloadFormat, RetryPolicy,
+    ConfigStore as _, Endpoint, Error, EventType, EventTypeId, Filter, PayloadFormat, RetryPolicy,
     RetryPolicyId, RetryRule, Revision, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
     TypePattern,
 };
@@ -17,6 +17,8 @@ use uuid::Uuid;
 const CONNECTIONS: u32 = 9;
 /// Longer than any turn a writer waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Quotes, backslashes and text beyond ASCII go through the store as they are.
+const FILTER: &str = r#"data.total >= 100 && data["it's \\ Ü"] != null"#;
 /// Gives up at once.
 const IMPATIENCE: Duration = Duration::from_millis(1);
 
@@ -124,6 +126,7 @@ pub(crate) fn subscription(endpoint: &Endpoint, slug: &str) -> Subscription {
             .map(|text| TypePattern::parse(text).unwrap())
             .into(),
         format: PayloadFormat::Raw,
+        filter: Some(Filter::parse(FILTER).unwrap()),
         labels: labels(),
         meta: meta(),
     }

@@ -116,7 +116,7 @@ async fn impossible_keys_cannot_be_stored(fixture: &Fixture) {
     }
     for impossible in [
         "state = 'active'",
-        "disabled_reason = null",
+        "disable_reason = null",
         "max_in_flight = 65",
         "max_in_flight = 0",
         "timeout_us = 999999",

@@ -63,6 +63,7 @@ async fn every_kind_can_be_changed_and_deleted(fixture: &Fixture) {
     let mut all = config.create_subscription(subscription(&orders, "all"), &by()).await.unwrap();
     all.patterns = vec![TypePattern::Any];
     all.format = PayloadFormat::Envelope;
+    all.filter = None;
     let before = all.meta.revision;
     let all = config.update_subscription(all, before, &by()).await.unwrap();
     assert_eq!(config.subscription(acme.id, &all.slug).await.unwrap(), Some(all.clone()));
@@ -238,6 +239,16 @@ async fn a_malformed_cell_is_an_error_and_no_panic(fixture: &Fixture) {
     assert!(!format!("{error:?}").contains("hunter2"));
     fixture.config.changes_since(Revision::ZERO).await.unwrap_err();
     fixture.config.update_endpoint(orders.clone(), orders.meta.revision, &by()).await.unwrap_err();
+
+    let other = fixture.endpoint(&acme, "other").await;
+    fixture.config.create_subscription(subscription(&other, "all"), &by()).await.unwrap();
+    fixture.db.execute_unprepared("update subscription set filter = 'data.total >'").await.unwrap();
+    let error = fixture.config.subscription(acme.id, &id("all")).await.unwrap_err();
+    assert_eq!(error.reason(), "INTERNAL");
+    for outside in ["".to_owned(), "x".repeat(4097)] {
+        let outside = format!("update subscription set filter = '{outside}'");
+        fixture.db.execute_unprepared(&outside).await.unwrap_err();
+    }
 }
 
 async fn ids_are_turned_into_names_of_live_rows_of_the_tenant_only(fixture: &Fixture) {

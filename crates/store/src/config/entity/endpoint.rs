@@ -27,7 +27,7 @@ pub struct Model {
     pub retry_policy_id: Option<Uuid>,
     pub max_in_flight: i16,
     pub state: String,
-    pub disabled_reason: Option<String>,
+    pub disable_reason: Option<String>,
     pub labels: String,
     pub created_at_us: i64,
     pub updated_at_us: i64,
@@ -72,7 +72,7 @@ impl Table for Entity {
         let target = &resource.target;
         let timeout = i64::try_from(target.timeout.as_micros()).ok();
         let max_in_flight = i16::try_from(resource.max_in_flight).ok();
-        let (state, disabled_reason) = match &resource.state {
+        let (state, disable_reason) = match &resource.state {
             EndpointState::Active => (ACTIVE, None),
             EndpointState::Disabled { reason } => (DISABLED, Some(reason.clone())),
         };
@@ -89,7 +89,7 @@ impl Table for Entity {
             retry_policy_id: Set(resource.retry_policy.map(RetryPolicyId::uuid)),
             max_in_flight: Set(cell::expect("max_in_flight", max_in_flight)?),
             state: Set(state.to_owned()),
-            disabled_reason: Set(disabled_reason),
+            disable_reason: Set(disable_reason),
             labels: Set(cell::labels_text(&resource.labels)),
             created_at_us: Set(resource.meta.created_at.micros()),
             updated_at_us: Set(resource.meta.updated_at.micros()),
@@ -115,7 +115,7 @@ impl Table for Entity {
             signature_profile: cell::expect("signature_profile", profile)?,
             retry_policy: row.retry_policy_id.map(RetryPolicyId::from_uuid),
             max_in_flight: cell::expect("max_in_flight", row.max_in_flight.try_into().ok())?,
-            state: state(&row.state, row.disabled_reason)?,
+            state: state(&row.state, row.disable_reason)?,
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };

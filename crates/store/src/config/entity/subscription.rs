@@ -6,7 +6,7 @@ use crate::config::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Deletable, EndpointId, Meta, PayloadFormat, Subscription, SubscriptionId, TenantId,
+    Deletable, EndpointId, Filter, Meta, PayloadFormat, Subscription, SubscriptionId, TenantId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -19,6 +19,7 @@ pub struct Model {
     pub endpoint_id: Uuid,
     pub patterns: String,
     pub format: i16,
+    pub filter: Option<String>,
     pub labels: String,
     pub created_at_us: i64,
     pub updated_at_us: i64,
@@ -64,6 +65,7 @@ impl Table for Entity {
             endpoint_id: Set(resource.endpoint.uuid()),
             patterns: Set(cell::patterns_text(&resource.patterns)),
             format: Set(resource.format.code()),
+            filter: Set(resource.filter.as_ref().map(Filter::to_string)),
             labels: Set(cell::labels_text(&resource.labels)),
             created_at_us: Set(resource.meta.created_at.micros()),
             updated_at_us: Set(resource.meta.updated_at.micros()),
@@ -80,6 +82,7 @@ impl Table for Entity {
             endpoint: EndpointId::from_uuid(row.endpoint_id),
             patterns: cell::patterns(&row.patterns)?,
             format: cell::expect("format", PayloadFormat::from_code(row.format))?,
+            filter: cell::filter(row.filter.as_deref())?,
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };

@@ -3,11 +3,11 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use turnbuckle_pg_harness::SKIP_LOG_VARIABLE;
+use crate::SKIP_LOG_VARIABLE;
 
 /// Says on standard error that the calling test is skipped, and records it for `cargo xtask test`,
 /// which would otherwise count the test as passed.
-pub(crate) fn report(reason: &str, remedy: &str) {
+pub fn report(reason: &str, remedy: &str) {
     let test = test_name();
     say(&format!("SKIPPED ({reason}): {test}\n{remedy}"));
     let Some(log) = std::env::var_os(SKIP_LOG_VARIABLE) else {
@@ -26,7 +26,7 @@ pub(crate) fn report(reason: &str, remedy: &str) {
 }
 
 #[expect(clippy::print_stderr, reason = "the test harness captures standard error per test")]
-pub(crate) fn say(text: &str) {
+fn say(text: &str) {
     eprintln!("{text}");
 }
 
