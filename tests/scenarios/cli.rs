@@ -178,7 +178,7 @@ async fn the_exit_code_says_what_kind_of_failure_it_was() -> anyhow::Result<()> 
     let url = "http://127.0.0.1:9/";
     let person = or_skip!(Person::with_a_shop(url).await?);
     let cases: [(&[&str], i32, &str); 8] = [
-        (&["endpoint"], 2, "requires a subcommand"),
+        (&["event", "publish", "--type", "order.paid"], 2, "--data"),
         (&["endpoint", "list", "--colour"], 2, "--colour"),
         (&["endpoint", "create", "Bad Id", "--url", url], 2, "endpoint_id"),
         (&["event", "publish", "--type", "order.lost", "--data", "{}"], 2, "order.lost"),

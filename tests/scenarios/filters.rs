@@ -140,7 +140,7 @@ async fn a_filter_that_is_wrong_is_refused_with_the_column(kind: StoreKind) -> a
     let refused = subscribe(&scene, &hook, "s", PayloadFormat::Raw, "data.total = 100").await;
     let status = refused.err().context("it was accepted")?;
     assert_eq!(status.code(), Code::InvalidArgument, "{status}");
-    let place = "subscription.filter: is wrong at column 12";
+    let place = "subscription.filter is wrong at column 12";
     assert!(status.message().contains(place), "{status}");
     let long = format!("data.total == \"{}\"", "x".repeat(4096));
     let refused = subscribe(&scene, &hook, "s", PayloadFormat::Raw, &long).await;

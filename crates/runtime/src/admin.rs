@@ -91,6 +91,13 @@ const fn ready(condition: bool) -> Readiness {
     if condition { Readiness::Ready } else { Readiness::NotReady }
 }
 
+/// Answers until the process ends. While it winds down, readiness says so and metrics are still read.
+pub async fn serve_to_the_end(listener: TcpListener, state: AdminState) {
+    if let Err(error) = axum::serve(listener, router(state)).await {
+        tracing::error!(%error, "the admin listener failed");
+    }
+}
+
 /// Answers until the state's token is cancelled.
 ///
 /// # Errors

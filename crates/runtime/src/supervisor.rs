@@ -147,6 +147,15 @@ impl Supervisor {
         self.0.watchers.spawn(async move { shared.ended(name, on_exit, Exit::of(handle.await)) });
     }
 
+    /// Starts a task that serves until the process has ended, the time of winding down included. It is
+    /// not waited for.
+    pub fn spawn_to_the_end<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tokio::spawn(task);
+    }
+
     /// Cancels the shutdown token at the first signal; a second one ends the process at once.
     pub fn stop_on(&self, signals: Signals) {
         // Not tracked: it waits for a second signal until the process has ended.

@@ -86,7 +86,10 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let signals = turnbuckle_runtime::supervisor::Signals::listen()?;
     let running = start(&args).await?;
     running.supervisor.stop_on(signals);
-    welcome::print(&args, &running)?;
+    if let Err(error) = welcome::print(&args, &running) {
+        // Nobody reads the terminal any more; the server is up all the same.
+        tracing::debug!(%error, "the first lines were not read");
+    }
     running.finished().await
 }
 
@@ -241,7 +244,7 @@ impl Listeners {
             let serving = turnbuckle_ingress::serve(listener, supervisor.shutdown());
             supervisor.spawn("ingress", OnExit::StopProcess, serving);
         }
-        supervisor.spawn("admin", OnExit::StopProcess, admin::serve(self.admin, admin));
+        supervisor.spawn_to_the_end(admin::serve_to_the_end(self.admin, admin));
         Ok(())
     }
 }

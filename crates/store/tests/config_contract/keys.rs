@@ -5,7 +5,8 @@ use crate::fixture::{Fixture, refusal};
 use sea_orm::{ConnectionTrait as _, DbErr, RuntimeErr, Statement};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    ConfigSource as _, ConfigStore as _, KeyAlgorithm, KeyRing, KeyState, Revision,
+    ConfigSource as _, ConfigStore as _, Endpoint, KeyAlgorithm, KeyRing, KeyState, Revision,
+    SignatureProfile,
 };
 
 on_both_backends!(
@@ -21,7 +22,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
-    let orders = fixture.endpoint(&acme, "orders").await;
+    let mut orders = fixture.endpoint(&acme, "orders").await;
+    orders.signature_profile = SignatureProfile::StandardWebhooks;
+    let revision = orders.meta.revision;
+    let orders = config.update_endpoint(orders, revision, &by()).await.unwrap();
     let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
     let first = ring.keys[0].id;
     ring.rotate(key(), DAY, false, at(10)).unwrap();
@@ -40,7 +44,12 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     let states: Vec<KeyState> = stored.keys.iter().map(|key| key.state).collect();
     assert_eq!(states, [KeyState::Staged, KeyState::Active, KeyState::Revoked]);
     // The endpoint itself did not change.
-    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders));
+    assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders.clone()));
+    // Nor can it: the staged key signs in this profile only.
+    let hub = Endpoint { signature_profile: SignatureProfile::HubSha256, ..orders };
+    let revision = hub.meta.revision;
+    let refused = config.update_endpoint(hub, revision, &by()).await.unwrap_err();
+    assert_eq!(refused.reason(), "SIGNATURE_PROFILE_MISMATCH");
 }
 
 async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &Fixture) {
