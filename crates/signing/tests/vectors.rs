@@ -43,6 +43,15 @@ const OPENAI: Vector = Vector {
     signature: "v1,gUAg4R2hWouRZqRQG4uJypNS8YK885G838+EHb4nKBY=",
 };
 
+/// lithic-python, tests of its webhooks.
+const LITHIC: Vector = Vector {
+    secret: "whsec_zlFsbBZ8Xcodlpcu6NDTdSzZRLSdhkst",
+    id: "msg_2Lh9KRb0pzN4LePd3XiA4v12Axj",
+    timestamp: 1_676_312_382,
+    body: r#"{"card_token":"sit Lorem ipsum, accusantium repellendus possimus","created_at":"elit. placeat libero architecto molestias, sit","account_token":"elit.","issuer_decision":"magnam, libero esse Lorem ipsum magnam, magnam,","tokenization_attempt_id":"illum dolor repellendus libero esse accusantium","wallet_decisioning_info":{"device_score":"placeat architecto"},"digital_wallet_token_metadata":{"status":"reprehenderit dolor","token_requestor_id":"possimus","payment_account_info":{"account_holder_data":{"phone_number":"libero","email_address":"nobis molestias, veniam culpa! quas elit. quas libero esse architecto placeat"},"pan_unique_reference":"adipisicing odit magnam, odit"}}}"#,
+    signature: "v1,Dwa0AHInLL3XFo2sxcHamOQDrJNi7F654S3L6skMAOI=",
+};
+
 /// Server tests of Svix: the shared message under an Ed25519 key.
 const ED25519: Vector = Vector {
     secret: "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg==",
@@ -102,7 +111,7 @@ fn assert_signs(vector: &Vector) {
 
 #[test]
 fn hmac_vectors_of_the_standard_webhooks_family_hold_both_ways() {
-    for vector in [&SHARED, &RUST, &OPENAI] {
+    for vector in [&SHARED, &RUST, &OPENAI, &LITHIC] {
         assert_signs(vector);
         assert_verifies(vector, &VerifyingKey::parse(vector.secret).unwrap());
     }

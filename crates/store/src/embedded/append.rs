@@ -3,7 +3,7 @@
 use super::EmbeddedQueue;
 use crate::first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -28,21 +28,39 @@ impl EventLog for EmbeddedQueue {
     }
 }
 
+/// The three statements of a new event, looked up once for a batch.
+struct Inserts<'c> {
+    dedup: CachedStatement<'c>,
+    event: CachedStatement<'c>,
+    delivery: CachedStatement<'c>,
+}
+
+impl<'c> Inserts<'c> {
+    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            dedup: connection.prepare_cached(INSERT_DEDUP)?,
+            event: connection.prepare_cached(INSERT_EVENT)?,
+            delivery: connection.prepare_cached(INSERT_DELIVERY)?,
+        })
+    }
+}
+
 fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Vec<AppendResult>> {
     let plan = plan(batch);
     let mut refused = HashSet::new();
     let mut firsts = HashMap::new();
+    let mut inserts = Inserts::prepare(connection)?;
     for &index in &plan.writers {
         let append = &batch[index];
-        if append.dedup && !insert_dedup(connection, append)? {
+        if append.dedup && !insert_dedup(&mut inserts.dedup, append)? {
             refused.insert(append.event.uid);
             if let Some(first) = find_first(connection, append)? {
                 firsts.insert(key_of(&append.event), first);
             }
         } else {
-            insert_event(connection, append)?;
+            insert_event(&mut inserts.event, append)?;
             for delivery in &append.deliveries {
-                insert_delivery(connection, append, delivery)?;
+                insert_delivery(&mut inserts.delivery, append, delivery)?;
             }
         }
     }
@@ -51,9 +69,9 @@ fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Vec<App
     Ok(results)
 }
 
-fn insert_dedup(connection: &Connection, append: &Append) -> rusqlite::Result<bool> {
+fn insert_dedup(insert: &mut CachedStatement<'_>, append: &Append) -> rusqlite::Result<bool> {
     let event = &append.event;
-    let inserted = connection.prepare_cached(INSERT_DEDUP)?.execute(params![
+    let inserted = insert.execute(params![
         event.tenant.uuid().as_bytes(),
         event.event_id,
         event.source,
@@ -78,9 +96,9 @@ fn find_first(connection: &Connection, append: &Append) -> rusqlite::Result<Opti
         .optional()
 }
 
-fn insert_event(connection: &Connection, append: &Append) -> rusqlite::Result<()> {
+fn insert_event(insert: &mut CachedStatement<'_>, append: &Append) -> rusqlite::Result<()> {
     let event = &append.event;
-    connection.prepare_cached(INSERT_EVENT)?.execute(params![
+    insert.execute(params![
         event.tenant.uuid().as_bytes(),
         event.uid.uuid().as_bytes(),
         event.source,
@@ -98,12 +116,12 @@ fn insert_event(connection: &Connection, append: &Append) -> rusqlite::Result<()
 }
 
 fn insert_delivery(
-    connection: &Connection,
+    insert: &mut CachedStatement<'_>,
     append: &Append,
     delivery: &NewDelivery,
 ) -> rusqlite::Result<()> {
     let event = &append.event;
-    connection.prepare_cached(INSERT_DELIVERY)?.execute(params![
+    insert.execute(params![
         event.tenant.uuid().as_bytes(),
         delivery.id.uuid().as_bytes(),
         delivery.endpoint.uuid().as_bytes(),

@@ -4,7 +4,7 @@ use super::EmbeddedQueue;
 use crate::micros;
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params, types::Type};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventUid,
@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 const CLAIM: &str = include_str!("sql/claim_due.sql");
 const NEXT_PENDING: &str = include_str!("sql/next_pending_lane.sql");
-const FINISH: &str = include_str!("sql/finish_delivery.sql");
-const INSERT_DONE: &str = include_str!("sql/insert_done.sql");
+const FILE: &str = include_str!("sql/file_delivery.sql");
+const REMOVE: &str = "delete from delivery where tenant_id = ?1 and id = ?2";
 const RETRY: &str = include_str!("sql/retry_delivery.sql");
 const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
 const COUNT_LATE: &str = include_str!("sql/count_late_attempt.sql");
@@ -236,11 +236,12 @@ fn settle(
 ) -> rusqlite::Result<Vec<Settled>> {
     let held: HashSet<ShardLease> =
         held(connection, worker.uuid().as_bytes())?.into_iter().collect();
+    let mut writes = Writes::prepare(connection)?;
     batch
         .iter()
         .map(|settlement| {
             if held.contains(&settlement.lease) {
-                settle_one(connection, settlement)
+                writes.settle(settlement)
             } else {
                 Ok(Settled::Stale)
             }
@@ -248,92 +249,104 @@ fn settle(
         .collect()
 }
 
-fn settle_one(connection: &Connection, settlement: &Settlement) -> rusqlite::Result<Settled> {
-    let applied = match settlement.next {
-        Next::Retry { due_at } => reschedule(connection, settlement, due_at)?,
-        Next::Finish { state, reason } => finish(connection, settlement, state, reason)?,
-    };
-    if let Some(attempt) = &settlement.attempt
-        && (applied || count_late(connection, settlement)?)
-    {
-        insert_attempt(connection, settlement, attempt)?;
-    }
-    Ok(if applied { Settled::Applied } else { Settled::Stale })
+/// What a settlement may need, looked up once for a batch.
+struct Writes<'c> {
+    retry: CachedStatement<'c>,
+    file: CachedStatement<'c>,
+    remove: CachedStatement<'c>,
+    attempt: CachedStatement<'c>,
+    late: CachedStatement<'c>,
 }
 
-fn reschedule(
-    connection: &Connection,
-    settlement: &Settlement,
-    due_at: Timestamp,
-) -> rusqlite::Result<bool> {
-    let changed = connection.prepare_cached(RETRY)?.execute(params![
-        settlement.tenant.uuid().as_bytes(),
-        settlement.delivery.uuid().as_bytes(),
-        settlement.attempts_before,
-        settlement.attempts_after(),
-        due_at.micros(),
-    ])?;
-    Ok(changed == 1)
-}
-
-fn finish(
-    connection: &Connection,
-    settlement: &Settlement,
-    state: DeliveryState,
-    reason: Option<FinishReason>,
-) -> rusqlite::Result<bool> {
-    let tenant = settlement.tenant.uuid().into_bytes();
-    let id = settlement.delivery.uuid().into_bytes();
-    let row = connection
-        .prepare_cached(FINISH)?
-        .query_row(params![tenant, id, settlement.attempts_before], |row| {
-            Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 16]>(1)?, row.get::<_, i16>(2)?))
+impl<'c> Writes<'c> {
+    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            retry: connection.prepare_cached(RETRY)?,
+            file: connection.prepare_cached(FILE)?,
+            remove: connection.prepare_cached(REMOVE)?,
+            attempt: connection.prepare_cached(INSERT_ATTEMPT)?,
+            late: connection.prepare_cached(COUNT_LATE)?,
         })
-        .optional()?;
-    let Some((endpoint, event, format)) = row else { return Ok(false) };
-    connection.prepare_cached(INSERT_DONE)?.execute(params![
-        tenant,
-        id,
-        endpoint,
-        event,
-        format,
-        state.code(),
-        reason.map(FinishReason::as_str),
-        settlement.attempts_after(),
-        settlement.at.micros(),
-    ])?;
-    Ok(true)
-}
+    }
 
-/// Counts an attempt whose delivery was finished while it ran.
-fn count_late(connection: &Connection, settlement: &Settlement) -> rusqlite::Result<bool> {
-    let changed = connection.prepare_cached(COUNT_LATE)?.execute(params![
-        settlement.tenant.uuid().as_bytes(),
-        settlement.delivery.uuid().as_bytes(),
-        settlement.attempts_before,
-        settlement.attempts_after(),
-    ])?;
-    Ok(changed == 1)
-}
+    fn settle(&mut self, settlement: &Settlement) -> rusqlite::Result<Settled> {
+        let applied = match settlement.next {
+            Next::Retry { due_at } => self.reschedule(settlement, due_at)?,
+            Next::Finish { state, reason } => self.finish(settlement, state, reason)?,
+        };
+        if let Some(attempt) = &settlement.attempt
+            && (applied || self.count_late(settlement)?)
+        {
+            self.insert_attempt(settlement, attempt)?;
+        }
+        Ok(if applied { Settled::Applied } else { Settled::Stale })
+    }
 
-fn insert_attempt(
-    connection: &Connection,
-    settlement: &Settlement,
-    attempt: &Attempt,
-) -> rusqlite::Result<()> {
-    connection.prepare_cached(INSERT_ATTEMPT)?.execute(params![
-        settlement.tenant.uuid().as_bytes(),
-        settlement.delivery.uuid().as_bytes(),
-        settlement.attempts_after(),
-        attempt.started_at.micros(),
-        micros(attempt.duration),
-        attempt.outcome,
-        attempt.status,
-        attempt.detail,
-        attempt.retry_delay.map(micros),
-        attempt.retry_after_honoured,
-    ])?;
-    Ok(())
+    fn reschedule(&mut self, settlement: &Settlement, due_at: Timestamp) -> rusqlite::Result<bool> {
+        let changed = self.retry.execute(params![
+            settlement.tenant.uuid().as_bytes(),
+            settlement.delivery.uuid().as_bytes(),
+            settlement.attempts_before,
+            settlement.attempts_after(),
+            due_at.micros(),
+        ])?;
+        Ok(changed == 1)
+    }
+
+    /// Files first and removes then: a `returning` would open and drop a temporary tree for each row.
+    fn finish(
+        &mut self,
+        settlement: &Settlement,
+        state: DeliveryState,
+        reason: Option<FinishReason>,
+    ) -> rusqlite::Result<bool> {
+        let tenant = settlement.tenant.uuid().into_bytes();
+        let id = settlement.delivery.uuid().into_bytes();
+        let filed = self.file.execute(params![
+            tenant,
+            id,
+            settlement.attempts_before,
+            state.code(),
+            reason.map(FinishReason::as_str),
+            settlement.attempts_after(),
+            settlement.at.micros(),
+        ])?;
+        if filed == 1 {
+            self.remove.execute(params![tenant, id])?;
+        }
+        Ok(filed == 1)
+    }
+
+    /// Counts an attempt whose delivery was finished while it ran.
+    fn count_late(&mut self, settlement: &Settlement) -> rusqlite::Result<bool> {
+        let changed = self.late.execute(params![
+            settlement.tenant.uuid().as_bytes(),
+            settlement.delivery.uuid().as_bytes(),
+            settlement.attempts_before,
+            settlement.attempts_after(),
+        ])?;
+        Ok(changed == 1)
+    }
+
+    fn insert_attempt(
+        &mut self,
+        settlement: &Settlement,
+        attempt: &Attempt,
+    ) -> rusqlite::Result<()> {
+        self.attempt.execute(params![
+            settlement.tenant.uuid().as_bytes(),
+            settlement.delivery.uuid().as_bytes(),
+            settlement.attempts_after(),
+            attempt.started_at.micros(),
+            micros(attempt.duration),
+            attempt.outcome,
+            attempt.status,
+            attempt.detail,
+            attempt.retry_delay.map(micros),
+            attempt.retry_after_honoured,
+        ])?;
+        Ok(())
+    }
 }
 
 fn uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Uuid> {

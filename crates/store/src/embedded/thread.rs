@@ -16,8 +16,10 @@ const QUEUE: usize = 1_024;
 const GROUP_MAX: usize = 64;
 /// Configuration is written through another connection; both wait for each other this long.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Page cache of the writer, in KiB: the index pages of a large backlog stay in memory.
-const CACHE_KIB: i64 = 64 * 1024;
+/// Page cache of the writer, in KiB. Enough for the pages that are written again and again; the rest
+/// is in the system's cache. A larger one costs: when a tree was rebalanced, a commit walks the whole
+/// hash table of the cache.
+const CACHE_KIB: i64 = 16 * 1024;
 /// Pages in the write-ahead log before it is folded back: 32 MiB, so that folding is rare.
 const CHECKPOINT_PAGES: i64 = 8_192;
 
