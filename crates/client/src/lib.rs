@@ -144,6 +144,15 @@ impl Client {
     }
 }
 
+impl Client {
+    /// For calls whose messages are known at run time only. Bring your own codec.
+    #[must_use]
+    pub fn grpc(&self) -> tonic::client::Grpc<Transport> {
+        tonic::client::Grpc::new(InterceptedService::new(self.channel.clone(), self.auth.clone()))
+            .max_decoding_message_size(MAX_ANSWER_BYTES)
+    }
+}
+
 fn endpoint(url: &str) -> Result<Endpoint, ConnectError> {
     let invalid = || ConnectError::InvalidUrl(url.to_owned());
     let secure = url.starts_with("https://");

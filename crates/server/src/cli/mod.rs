@@ -11,6 +11,7 @@
 //! - A secret is printed only in the answer that makes it.
 //! - A closed pipe ends the output quietly.
 
+mod apply;
 mod audit;
 mod common;
 mod completion;
@@ -68,6 +69,12 @@ pub enum Command {
     /// The record of configuration changes: who changed what, and whether it is whole.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Audit(audit::Verb),
+    /// Makes the configuration what files say: YAML documents, kept in git.
+    #[command(after_long_help = EXIT_CODES)]
+    Apply(apply::ApplyArgs),
+    /// Writes a tenant's configuration as documents that `apply` takes.
+    #[command(after_long_help = EXIT_CODES)]
+    Export(apply::ExportArgs),
 }
 
 /// Runs one command. Print a failure, and take the exit code, with [`report`].
@@ -86,6 +93,8 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,
+        Command::Apply(args) => apply::apply(args, &mut session).await,
+        Command::Export(args) => apply::export(args, &mut session).await,
     };
     match done {
         Err(error) if error::is_closed_pipe(&error) => Ok(()),

@@ -28,22 +28,26 @@ impl Collection {
     /// The full name of what was given short (`orders-hook`) or full
     /// (`tenants/acme/endpoints/orders-hook`).
     pub(crate) fn name(self, parent: &str, given: &str) -> Result<String, Usage> {
-        let segment = self.segment();
-        let parts: Vec<&str> = given.split('/').collect();
-        match parts.as_slice() {
-            [id] if !id.is_empty() => Ok(format!("{parent}/{segment}/{id}")),
-            [found, id] if *found == segment && !id.is_empty() => {
-                Ok(format!("{parent}/{segment}/{id}"))
-            }
-            ["tenants", tenant, found, id]
-                if *found == segment && !tenant.is_empty() && !id.is_empty() =>
-            {
-                Ok(given.to_owned())
-            }
-            _ => Err(Usage(format!(
-                "{given:?} is no name; use the last part alone or tenants/TENANT/{segment}/ID"
-            ))),
+        full(self.segment(), parent, given)
+    }
+}
+
+/// The full name of what was given short or full, in the collection of that segment.
+pub(crate) fn full(segment: &str, parent: &str, given: &str) -> Result<String, Usage> {
+    let parts: Vec<&str> = given.split('/').collect();
+    match parts.as_slice() {
+        [id] if !id.is_empty() => Ok(format!("{parent}/{segment}/{id}")),
+        [found, id] if *found == segment && !id.is_empty() => {
+            Ok(format!("{parent}/{segment}/{id}"))
         }
+        ["tenants", tenant, found, id]
+            if *found == segment && !tenant.is_empty() && !id.is_empty() =>
+        {
+            Ok(given.to_owned())
+        }
+        _ => Err(Usage(format!(
+            "{given:?} is no name; use the last part alone or tenants/TENANT/{segment}/ID"
+        ))),
     }
 }
 

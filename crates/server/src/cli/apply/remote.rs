@@ -1,0 +1,195 @@
+//! Calls whose messages are known at run time only: one code for every kind of resource.
+
+use super::{kind::Kind, manifest::Document};
+use prost::{Message as _, bytes::Buf as _};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
+use serde_json::{Map, Value, json};
+use tonic::{
+    Code, Request, Status,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+};
+use turnbuckle_client::{Client, Transport};
+
+/// Rows of a page.
+const PAGE: u32 = 200;
+
+/// The server, called by method name with JSON.
+pub(in crate::cli) struct Remote {
+    grpc: Grpc<Transport>,
+    pool: DescriptorPool,
+}
+
+/// What an update means.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Update {
+    /// Only the fields that the document has; else everything, what is missing going back to default.
+    pub(super) partial: bool,
+    /// Check it only.
+    pub(super) validate_only: bool,
+}
+
+impl Remote {
+    pub(in crate::cli) fn new(client: &Client) -> anyhow::Result<Self> {
+        let pool = DescriptorPool::decode(turnbuckle_proto::DESCRIPTORS)?;
+        Ok(Self { grpc: client.grpc(), pool })
+    }
+
+    /// Whether a document fits the contract; in words if not.
+    pub(super) fn check(&self, document: &Document) -> Result<(), String> {
+        let method = self.method(document.kind, "Update").map_err(|status| status.to_string())?;
+        let update = Update { partial: false, validate_only: true };
+        message(method.input(), update_request(document, update)).map(drop)
+    }
+
+    /// The resource as it is, if it is there.
+    pub(super) async fn get(
+        &mut self,
+        kind: &Kind,
+        name: &str,
+    ) -> Result<Option<Map<String, Value>>, Status> {
+        match self.call(kind, "Get", json!({ "name": name })).await {
+            Ok(found) => Ok(Some(object(found))),
+            Err(status) if status.code() == Code::NotFound => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
+    /// Makes the resource as declared; gives it as it is then.
+    pub(super) async fn update(
+        &mut self,
+        document: &Document,
+        update: Update,
+    ) -> Result<Map<String, Value>, Status> {
+        let request = update_request(document, update);
+        Ok(object(self.call(document.kind, "Update", request).await?))
+    }
+
+    /// Removes a resource.
+    pub(super) async fn delete(&mut self, kind: &Kind, name: &str) -> Result<(), Status> {
+        self.call(kind, "Delete", json!({ "name": name })).await.map(drop)
+    }
+
+    /// All resources of a kind in a tenant; of tenants, the one.
+    pub(in crate::cli) async fn list(
+        &mut self,
+        kind: &Kind,
+        parent: &str,
+    ) -> Result<Vec<Map<String, Value>>, Status> {
+        if kind.is_tenant() {
+            return Ok(self.get(kind, parent).await?.into_iter().collect());
+        }
+        let mut rows = Vec::new();
+        let mut token = String::new();
+        loop {
+            let request = json!({ "parent": parent, "pageSize": PAGE, "pageToken": token });
+            let mut page = object(self.call(kind, "List", request).await?);
+            token = match page.remove("nextPageToken") {
+                Some(Value::String(token)) => token,
+                _ => String::new(),
+            };
+            for list in page.into_iter().filter_map(|(_, value)| match value {
+                Value::Array(list) => Some(list),
+                _ => None,
+            }) {
+                rows.extend(list.into_iter().map(object));
+            }
+            if token.is_empty() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    async fn call(&mut self, kind: &Kind, verb: &str, request: Value) -> Result<Value, Status> {
+        let method = self.method(kind, verb)?;
+        let request = message(method.input(), request).map_err(Status::invalid_argument)?;
+        let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let path = path.parse().map_err(|_| Status::internal("the path of a method"))?;
+        let unreachable = |error| Status::unavailable(format!("the connection is gone: {error}"));
+        self.grpc.ready().await.map_err(unreachable)?;
+        let codec = DynamicCodec(method.output());
+        let answer = self.grpc.unary(Request::new(request), path, codec).await?;
+        serde_json::to_value(answer.into_inner())
+            .map_err(|error| Status::internal(format!("the answer has no JSON form: {error}")))
+    }
+
+    fn method(&self, kind: &Kind, verb: &str) -> Result<MethodDescriptor, Status> {
+        let name = match verb {
+            "List" => format!("List{}", kind.service),
+            _ => format!("{verb}{}", kind.name),
+        };
+        let service = self.pool.get_service_by_name(&format!("turnbuckle.v1.{}", kind.service));
+        service
+            .and_then(|service| service.methods().find(|method| method.name() == name))
+            .ok_or_else(|| Status::unimplemented(format!("the contract has no {name}")))
+    }
+}
+
+fn update_request(document: &Document, update: Update) -> Value {
+    let mut resource = document.body.clone();
+    resource.insert("name".into(), Value::String(document.name.clone()));
+    let mask = match update.partial {
+        false => "*".to_owned(),
+        true => document.body.keys().map(String::as_str).collect::<Vec<_>>().join(","),
+    };
+    let mut request = Map::new();
+    request.insert(document.kind.field.to_owned(), Value::Object(resource));
+    request.insert("allowMissing".into(), Value::Bool(true));
+    request.insert("validateOnly".into(), Value::Bool(update.validate_only));
+    if !mask.is_empty() {
+        request.insert("updateMask".into(), Value::String(mask));
+    }
+    Value::Object(request)
+}
+
+fn message(descriptor: MessageDescriptor, json: Value) -> Result<DynamicMessage, String> {
+    DynamicMessage::deserialize(descriptor, json).map_err(|error| error.to_string())
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Messages by their descriptor; the one for the answer is all it needs.
+struct DynamicCodec(MessageDescriptor);
+
+struct DynamicEncoder;
+
+struct DynamicDecoder(MessageDescriptor);
+
+impl Codec for DynamicCodec {
+    type Encode = DynamicMessage;
+    type Decode = DynamicMessage;
+    type Encoder = DynamicEncoder;
+    type Decoder = DynamicDecoder;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        DynamicEncoder
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        DynamicDecoder(self.0.clone())
+    }
+}
+
+impl Encoder for DynamicEncoder {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn encode(&mut self, item: Self::Item, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode(into).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+impl Decoder for DynamicDecoder {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
+        let message = DynamicMessage::decode(self.0.clone(), from.copy_to_bytes(from.remaining()));
+        message.map(Some).map_err(|error| Status::internal(error.to_string()))
+    }
+}
