@@ -126,7 +126,11 @@ impl Apply<'_> {
             Err(status) if self.is_planned(document, &status) => None,
             before => before?,
         };
-        let update = Update { partial: self.args.partial, validate_only: self.args.dry_run };
+        let update = Update {
+            exists: before.is_some(),
+            partial: self.args.partial,
+            validate_only: self.args.dry_run,
+        };
         let after = match self.remote.update(document, update).await {
             Err(status) if before.is_none() && self.is_planned(document, &status) => None,
             after => Some(after?),
@@ -161,7 +165,7 @@ impl Apply<'_> {
 
     /// Whether the server refuses only because a dry run has not made what the document needs.
     fn is_planned(&self, document: &Document, status: &Status) -> bool {
-        let missing = [Code::NotFound, Code::FailedPrecondition, Code::PermissionDenied]
+        let missing = [Code::NotFound, Code::FailedPrecondition, Code::InvalidArgument]
             .contains(&status.code());
         self.args.dry_run
             && missing

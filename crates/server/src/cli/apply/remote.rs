@@ -23,6 +23,8 @@ pub(in crate::cli) struct Remote {
 /// What an update means.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Update {
+    /// Whether it is there already.
+    pub(super) exists: bool,
     /// Only the fields that the document has; else everything, what is missing going back to default.
     pub(super) partial: bool,
     /// Check it only.
@@ -38,7 +40,7 @@ impl Remote {
     /// Whether a document fits the contract; in words if not.
     pub(super) fn check(&self, document: &Document) -> Result<(), String> {
         let method = self.method(document.kind, "Update").map_err(|status| status.to_string())?;
-        let update = Update { partial: false, validate_only: true };
+        let update = Update { exists: false, partial: false, validate_only: true };
         message(method.input(), update_request(document, update)).map(drop)
     }
 
@@ -61,8 +63,11 @@ impl Remote {
         document: &Document,
         update: Update,
     ) -> Result<Map<String, Value>, Status> {
-        let request = update_request(document, update);
-        Ok(object(self.call(document.kind, "Update", request).await?))
+        let (verb, request) = match document.kind.is_tenant() && !update.exists {
+            true => ("Create", tenant_request(document, update)),
+            false => ("Update", update_request(document, update)),
+        };
+        Ok(object(self.call(document.kind, verb, request).await?))
     }
 
     /// Removes a resource.
@@ -134,12 +139,24 @@ fn update_request(document: &Document, update: Update) -> Value {
     };
     let mut request = Map::new();
     request.insert(document.kind.field.to_owned(), Value::Object(resource));
-    request.insert("allowMissing".into(), Value::Bool(true));
+    if !document.kind.is_tenant() {
+        request.insert("allowMissing".into(), Value::Bool(true));
+    }
     request.insert("validateOnly".into(), Value::Bool(update.validate_only));
     if !mask.is_empty() {
         request.insert("updateMask".into(), Value::String(mask));
     }
     Value::Object(request)
+}
+
+/// Tenants have no upsert: nobody makes one by a slip of the pen.
+fn tenant_request(document: &Document, update: Update) -> Value {
+    let id = document.name.rsplit('/').next().unwrap_or_default();
+    json!({
+        "tenantId": id,
+        document.kind.field: document.body,
+        "validateOnly": update.validate_only,
+    })
 }
 
 fn message(descriptor: MessageDescriptor, json: Value) -> Result<DynamicMessage, String> {
