@@ -1,7 +1,10 @@
 //! `EventLog` on SQLite.
 
 use super::EmbeddedQueue;
-use crate::first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve};
+use crate::{
+    channels,
+    first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve},
+};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::{
@@ -93,6 +96,7 @@ fn insert_event(connection: &Connection, append: &Append) -> rusqlite::Result<()
         event.occurred_at.micros(),
         event.accepted_at.micros(),
         &event.data[..],
+        channels::text(&event.channels),
     ])?;
     Ok(())
 }
