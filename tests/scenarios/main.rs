@@ -36,6 +36,7 @@ mod dedup;
 mod demo;
 mod disable;
 mod egress;
+mod event_types;
 mod filters;
 mod happy;
 mod keys;
