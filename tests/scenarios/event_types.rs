@@ -325,7 +325,7 @@ async fn events_go_where_a_channel_is_shared(kind: StoreKind) -> anyhow::Result<
         sorted.dedup();
         assert_eq!(kept.channels, sorted);
     }
-    receiver.wait_for(expected, PATIENCE).await?;
+    receiver.wait_for(u64::try_from(expected)?, PATIENCE).await?;
     scene.drained().await?;
     let received = receiver.received();
     assert_eq!(received.len(), expected);
