@@ -29,5 +29,9 @@ alter table event_type
 -- A JSON list of names; null for none, which wants every event.
 alter table subscription add column channels text check (length(channels) between 5 and 8500);
 
--- The same; null for none. Kept so that an event can be routed again. The partitions get it too.
-alter table event add column channels text check (length(channels) between 5 and 2200);
+-- The same; null for none. Kept so that an event can be routed again. The partitions get it too. The
+-- check is not held against the rows that are there, which would read all of them under a lock that
+-- nobody can publish past.
+alter table event add column channels text;
+alter table event add constraint event_channels_check
+  check (length(channels) between 5 and 2200) not valid;

@@ -126,7 +126,8 @@ impl Publisher {
         };
         let rules = self.rules(&event, field)?;
         if let Some(versions) = &rules.versions {
-            schema::check(versions, &event, field).await?;
+            let checked = schema::check(versions, &event, field).await;
+            checked.inspect_err(|_| self.metrics.schema_refused.increment(1))?;
         }
         let deliveries = self.route(&event, &rules.routes);
         Ok(Append { content_hash: event.content_hash(), event: Arc::new(event), dedup, deliveries })

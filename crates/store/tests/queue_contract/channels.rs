@@ -4,6 +4,7 @@ use crate::{
     common::on_both_backends,
     fixture::{Fixture, number},
 };
+use sea_orm::{ConnectionTrait as _, DbBackend};
 use std::time::Duration;
 use turnbuckle_domain::{AppendResult, Channel, Channels, Event, EventFilter};
 
@@ -75,8 +76,11 @@ async fn a_row_whose_channels_are_malformed_holds_no_other_back(fixture: &Fixtur
     let broken = format!("update event set channels = '[1, 2]' where accepted_at_us = ({one})");
     fixture.execute(&broken).await;
     assert_eq!(fixture.claim(endpoint, 10).await.len(), 2);
+    if fixture.side.get_database_backend() != DbBackend::Postgres {
+        return;
+    }
     for outside in ["".to_owned(), "x".repeat(2201)] {
         let outside = format!("update event set channels = '{outside}'");
-        sea_orm::ConnectionTrait::execute_unprepared(&fixture.side, &outside).await.unwrap_err();
+        fixture.side.execute_unprepared(&outside).await.unwrap_err();
     }
 }
