@@ -8,6 +8,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/options.proto",
         "turnbuckle/v1/tenant.proto",
         "turnbuckle/v1/event_type.proto",
+        "turnbuckle/v1/event_type_version.proto",
         "turnbuckle/v1/endpoint.proto",
         "turnbuckle/v1/subscription.proto",
         "turnbuckle/v1/retry_policy.proto",

@@ -37,6 +37,8 @@ mod dedup;
 mod demo;
 mod disable;
 mod egress;
+mod event_types;
+mod event_types_cli;
 mod filters;
 mod happy;
 mod keys;

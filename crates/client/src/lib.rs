@@ -46,8 +46,8 @@ pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
     audit_client::AuditClient, deliveries_client::DeliveriesClient,
-    endpoints_client::EndpointsClient, event_types_client::EventTypesClient,
-    events_client::EventsClient, keys_client::KeysClient,
+    endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
+    event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
     retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
     tenants_client::TenantsClient,
 };
@@ -127,6 +127,8 @@ impl Client {
         tenants: TenantsClient;
         /// Event types.
         event_types: EventTypesClient;
+        /// Versions of event types, with their schemas.
+        event_type_versions: EventTypeVersionsClient;
         /// Endpoints.
         endpoints: EndpointsClient;
         /// Subscriptions.

@@ -9,7 +9,8 @@ use crate::{
 };
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, Error, EventType, EventTypeId, Labels, ResourceId, Revision, TypeName,
+    Caller, Compatibility, Error, EventType, EventTypeId, Labels, ResourceId, Revision, TypeName,
+    UnknownVersion,
 };
 
 /// An event type with the name of its tenant.
@@ -25,6 +26,8 @@ pub(crate) struct CreateEventType {
     pub(crate) tenant: ResourceId,
     pub(crate) type_name: TypeName,
     pub(crate) description: String,
+    pub(crate) compatibility: Compatibility,
+    pub(crate) unknown_version: UnknownVersion,
     pub(crate) labels: Labels,
 }
 
@@ -41,6 +44,8 @@ pub(crate) struct UpdateEventType {
     pub(crate) name: EventTypeName,
     pub(crate) etag: Option<Revision>,
     pub(crate) description: Option<String>,
+    pub(crate) compatibility: Option<Compatibility>,
+    pub(crate) unknown_version: Option<UnknownVersion>,
     pub(crate) labels: Option<Labels>,
 }
 
@@ -49,6 +54,8 @@ impl UpdateEventType {
         if let Some(description) = &self.description {
             event_type.description.clone_from(description);
         }
+        event_type.compatibility = self.compatibility.unwrap_or(event_type.compatibility);
+        event_type.unknown_version = self.unknown_version.unwrap_or(event_type.unknown_version);
         if let Some(labels) = &self.labels {
             event_type.labels.clone_from(labels);
         }
@@ -78,6 +85,8 @@ impl EventTypes {
             tenant: tenant.id,
             type_name: command.type_name.clone(),
             description: command.description.clone(),
+            compatibility: command.compatibility,
+            unknown_version: command.unknown_version,
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };

@@ -30,6 +30,7 @@ mod convert;
 mod dependencies;
 mod endpoint;
 mod event_type;
+mod event_type_version;
 mod grpc;
 mod headers;
 mod key_material;
@@ -47,9 +48,9 @@ use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     audit_server::AuditServer, endpoints_server::EndpointsServer,
-    event_types_server::EventTypesServer, keys_server::KeysServer,
-    retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
-    tenants_server::TenantsServer,
+    event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
+    keys_server::KeysServer, retry_policies_server::RetryPoliciesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -78,6 +79,10 @@ impl ControlPlane {
             )
             .add_service(
                 EventTypesServer::new(grpc::event_type::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                EventTypeVersionsServer::new(grpc::event_type_version::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -1,7 +1,7 @@
 //! Resource names: parsed once into types, so that nothing behind the door splits strings.
 
 use std::fmt;
-use turnbuckle_domain::{AuditId, KeyId, ResourceId, TypeName};
+use turnbuckle_domain::{AuditId, KeyId, ResourceId, TypeName, VersionName};
 
 /// Enough of a bad name to recognise it, and no more.
 const SHOWN_CHARS: usize = 100;
@@ -136,6 +136,37 @@ name_in_tenant!(
     RetryPolicyName, "retryPolicies", "tenants/{tenant}/retryPolicies/{retry_policy}", ResourceId
 );
 
+/// `tenants/{tenant}/eventTypes/{event_type}/versions/{version}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventTypeVersionName {
+    /// Whose version it is.
+    pub(crate) event_type: EventTypeName,
+    /// The last part.
+    pub(crate) version: VersionName,
+}
+
+impl EventTypeVersionName {
+    pub(crate) const FORM: &'static str =
+        "tenants/{tenant}/eventTypes/{event_type}/versions/{version}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(first, tenant), (second, event_type), (third, version)] = ids(text, Self::FORM)?;
+        Ok(Self {
+            event_type: EventTypeName {
+                tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
+                id: checked(Self::FORM, second, TypeName::new(event_type))?,
+            },
+            version: checked(Self::FORM, third, VersionName::new(version))?,
+        })
+    }
+}
+
+impl fmt::Display for EventTypeVersionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/versions/{}", self.event_type, self.version)
+    }
+}
+
 /// `tenants/{tenant}/auditHead`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AuditHeadName(pub(crate) ResourceId);
@@ -238,6 +269,8 @@ mod tests {
         assert_eq!(SubscriptionName::parse(subscription).unwrap().to_string(), subscription);
         let policy = "tenants/acme/retryPolicies/patient";
         assert_eq!(RetryPolicyName::parse(policy).unwrap().to_string(), policy);
+        let version = "tenants/acme/eventTypes/order.paid/versions/2.1";
+        assert_eq!(EventTypeVersionName::parse(version).unwrap().to_string(), version);
         let ring = "tenants/acme/endpoints/billing/keyRing";
         assert_eq!(KeyRingName::parse(ring).unwrap().to_string(), ring);
     }

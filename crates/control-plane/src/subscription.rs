@@ -12,8 +12,8 @@ use std::{
     sync::Arc,
 };
 use turnbuckle_domain::{
-    Caller, EndpointId, Error, Filter, Labels, PayloadFormat, ResourceId, Revision, Subscription,
-    SubscriptionId, Tenant, TypePattern,
+    Caller, Channels, EndpointId, Error, Filter, Labels, PayloadFormat, ResourceId, Revision,
+    Subscription, SubscriptionId, Tenant, TypePattern,
 };
 
 /// Where a subscription's endpoint stands in requests.
@@ -37,6 +37,7 @@ pub(crate) struct CreateSubscription {
     pub(crate) patterns: Vec<TypePattern>,
     pub(crate) format: PayloadFormat,
     pub(crate) filter: Option<Filter>,
+    pub(crate) channels: Channels,
     pub(crate) labels: Labels,
 }
 
@@ -58,6 +59,7 @@ pub(crate) struct UpdateSubscription {
     pub(crate) format: Option<PayloadFormat>,
     /// A new filter, or none from now on.
     pub(crate) filter: Option<Option<Filter>>,
+    pub(crate) channels: Option<Channels>,
     pub(crate) labels: Option<Labels>,
 }
 
@@ -69,6 +71,9 @@ impl UpdateSubscription {
         subscription.format = self.format.unwrap_or(subscription.format);
         if let Some(filter) = &self.filter {
             subscription.filter.clone_from(filter);
+        }
+        if let Some(channels) = &self.channels {
+            subscription.channels.clone_from(channels);
         }
         if let Some(labels) = &self.labels {
             subscription.labels.clone_from(labels);
@@ -108,6 +113,7 @@ impl Subscriptions {
             patterns: command.patterns.clone(),
             format: command.format,
             filter: command.filter.clone(),
+            channels: command.channels.clone(),
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };

@@ -3,12 +3,13 @@
 use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant, Violation,
+    Endpoint, Error, EventType, EventTypeVersion, Meta, RetryPolicy, Revision, Subscription,
+    Tenant, Violation,
 };
 
 /// How often a change without etag is tried against other writers. Each failure means that somebody
 /// else made progress; this many in a row on one row is a caller's loop, not bad luck.
-const TRIES: usize = 5;
+pub(crate) const TRIES: usize = 5;
 
 /// A row with times and a revision.
 pub(crate) trait Row: Clone + PartialEq + Send {
@@ -32,7 +33,7 @@ macro_rules! rows {
     )*};
 }
 
-rows!(Tenant, EventType, RetryPolicy, Endpoint, Subscription);
+rows!(Tenant, EventType, EventTypeVersion, RetryPolicy, Endpoint, Subscription);
 
 /// Refuses an etag that is not current.
 pub(crate) fn check_etag(

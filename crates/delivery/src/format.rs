@@ -101,7 +101,7 @@ fn rfc3339(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnbuckle_domain::{EventUid, TenantId, TypeName};
+    use turnbuckle_domain::{Channels, EventUid, TenantId, TypeName};
     use uuid::Uuid;
 
     fn event(data: &'static [u8], content_type: &str) -> Event {
@@ -118,6 +118,7 @@ mod tests {
             content_type: content_type.into(),
             data: Bytes::from_static(data),
             accepted_at: Timestamp::EPOCH,
+            channels: Channels::default(),
         }
     }
 

@@ -19,6 +19,10 @@ pub(crate) fn describe() {
         ("turnbuckle_events_duplicate_total", "Events accepted before, published again"),
         ("turnbuckle_events_anomaly_total", "Event ids published again with other content"),
         (
+            "turnbuckle_events_schema_refused_total",
+            "Events refused for their version, or for the schema of it",
+        ),
+        (
             "turnbuckle_handoff_overflow_total",
             "Deliveries left to the store for want of room in memory",
         ),
@@ -110,6 +114,7 @@ pub(crate) struct PublishMetrics {
     pub(crate) accepted: Counter,
     pub(crate) duplicate: Counter,
     pub(crate) anomaly: Counter,
+    pub(crate) schema_refused: Counter,
 }
 
 impl PublishMetrics {
@@ -118,6 +123,7 @@ impl PublishMetrics {
             accepted: counter!("turnbuckle_events_accepted_total"),
             duplicate: counter!("turnbuckle_events_duplicate_total"),
             anomaly: counter!("turnbuckle_events_anomaly_total"),
+            schema_refused: counter!("turnbuckle_events_schema_refused_total"),
         }
     }
 }

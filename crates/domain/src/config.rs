@@ -1,7 +1,8 @@
 //! Revisions, and changes of configuration as data planes receive them.
 
 use crate::{
-    Endpoint, EndpointId, EventType, KeyRing, RetryPolicy, Subscription, Tenant, Timestamp,
+    Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Subscription, Tenant,
+    Timestamp,
 };
 
 /// Number of a configuration state. Only grows.
@@ -54,6 +55,8 @@ pub struct ConfigDelta {
     pub tenants: Vec<Deletable<Tenant>>,
     /// Changed event types.
     pub event_types: Vec<Deletable<EventType>>,
+    /// Changed versions of event types: made or gone, since they never change.
+    pub event_type_versions: Vec<Deletable<EventTypeVersion>>,
     /// Changed retry policies.
     pub retry_policies: Vec<Deletable<RetryPolicy>>,
     /// Changed endpoints.

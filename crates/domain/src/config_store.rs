@@ -1,9 +1,9 @@
 //! Ports of configuration: written by the control plane, followed by the data planes.
 
 use crate::{
-    AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError, Subscription, Tenant, TenantId,
-    Timestamp, TypeName,
+    AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, EventTypeId,
+    EventTypeVersion, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError,
+    Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -71,10 +71,49 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<EventType, Error>;
-    /// Deletes an event type.
+    /// Deletes an event type with its versions.
     async fn delete_event_type(
         &self,
         event_type: &EventType,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Revision, Error>;
+
+    /// Adds a version of an event type, judged by its caller to fit what it has `seen`. Fails with
+    /// [`Error::Stale`] when that is no longer so, and with [`Error::Precondition`] when the type has
+    /// as many versions as it can have.
+    async fn create_event_type_version(
+        &self,
+        version: EventTypeVersion,
+        seen: VersionsSeen,
+        by: &ChangeContext,
+    ) -> Result<EventTypeVersion, Error>;
+    /// Finds a version of an event type.
+    async fn event_type_version(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+        version: &VersionName,
+    ) -> Result<Option<EventTypeVersion>, Error>;
+    /// The version of an event type that was made last.
+    async fn latest_event_type_version(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+    ) -> Result<Option<EventTypeVersion>, Error>;
+    /// Lists versions of an event type by version, after the one given.
+    async fn event_type_versions(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+        after: Option<&str>,
+        limit: u16,
+    ) -> Result<Vec<EventTypeVersion>, Error>;
+    /// Deletes a version. Fails with [`Error::Precondition`] for the latest one while the event type
+    /// asks for compatibility.
+    async fn delete_event_type_version(
+        &self,
+        version: &EventTypeVersion,
         now: Timestamp,
         by: &ChangeContext,
     ) -> Result<Revision, Error>;

@@ -1,8 +1,8 @@
 //! Configuration nouns: tenants, event types, endpoints, subscriptions.
 
 use crate::{
-    EndpointId, EventTypeId, Filter, Labels, Meta, ResourceId, RetryPolicyId, SubscriptionId,
-    TenantId, TypeName, TypePattern,
+    Channels, Compatibility, EndpointId, EventTypeId, Filter, Labels, Meta, ResourceId,
+    RetryPolicyId, SubscriptionId, TenantId, TypeName, TypePattern, UnknownVersion,
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -32,6 +32,8 @@ pub mod limits {
     pub const IN_FLIGHT_DEFAULT: u16 = 16;
     /// Patterns of one subscription.
     pub const PATTERNS: usize = 64;
+    /// Channels of one subscription, as for patterns.
+    pub const CHANNELS: usize = 64;
     /// Reasons given by people.
     pub const REASON_CHARS: usize = 500;
     /// Longest header prefix of the Standard Webhooks names.
@@ -64,6 +66,10 @@ pub struct EventType {
     pub type_name: TypeName,
     /// For people.
     pub description: String,
+    /// What a new version must keep of the latest one.
+    pub compatibility: Compatibility,
+    /// What becomes of events of other versions than its own.
+    pub unknown_version: UnknownVersion,
     /// Free pairs.
     pub labels: Labels,
     /// Times and revision.
@@ -219,6 +225,8 @@ pub struct Subscription {
     pub format: PayloadFormat,
     /// Which events of these types; none wants every one.
     pub filter: Option<Filter>,
+    /// Only events that share one of these channels; none wants every event.
+    pub channels: Channels,
     /// Free pairs.
     pub labels: Labels,
     /// Times and revision.

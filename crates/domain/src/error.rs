@@ -83,6 +83,10 @@ pub enum Precondition {
     DeliveryFinished,
     /// The endpoint is deleted or disabled.
     EndpointInactive,
+    /// The next version is compared with this one.
+    LatestVersion,
+    /// An event type has as many versions as it can have.
+    TooManyVersions,
 }
 
 impl Precondition {
@@ -98,6 +102,8 @@ impl Precondition {
             Self::InUse => "RESOURCE_IN_USE",
             Self::DeliveryFinished => "DELIVERY_FINISHED",
             Self::EndpointInactive => "ENDPOINT_INACTIVE",
+            Self::LatestVersion => "LATEST_VERSION",
+            Self::TooManyVersions => "TOO_MANY_VERSIONS",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Events: an immutable envelope around payload bytes.
 
-use crate::{EventUid, TenantId, Timestamp, TypeName, Violations};
+use crate::{Channels, EventUid, TenantId, Timestamp, TypeName, Violations};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -17,6 +17,8 @@ pub mod event_limits {
     pub const VERSION_CHARS: usize = 64;
     /// Longest subject.
     pub const SUBJECT_BYTES: usize = 256;
+    /// Channels of one event: each is compared with those of every subscription.
+    pub const CHANNELS: usize = 16;
     /// Longest media type.
     pub const CONTENT_TYPE_CHARS: usize = 128;
     /// Deepest JSON payload: well below what overflows any parser's stack.
@@ -54,6 +56,8 @@ pub struct Event {
     pub data: Bytes,
     /// When it was accepted.
     pub accepted_at: Timestamp,
+    /// Which subscriptions with channels want it.
+    pub channels: Channels,
 }
 
 impl fmt::Debug for Event {
@@ -69,7 +73,7 @@ impl fmt::Debug for Event {
 
 impl Event {
     /// What makes two publishes of one id the same event: everything the receiver would see but the
-    /// times. `occurred_at` is left out because senders that repeat often fill it anew.
+    /// times, and the channels, which decide who that is. `occurred_at` is left out because senders that repeat often fill it anew.
     #[must_use]
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -86,6 +90,11 @@ impl Event {
         }
         hash.update([u8::from(self.sequence.is_some())]);
         hash.update(self.sequence.unwrap_or_default().to_be_bytes());
+        // Nothing is added for none: events of before channels existed keep their hash.
+        for channel in self.channels.iter() {
+            hash.update((channel.as_str().len() as u64).to_be_bytes());
+            hash.update(channel.as_str());
+        }
         hash.finalize().into()
     }
 
@@ -117,6 +126,8 @@ pub struct EventDraft {
     pub data: Bytes,
     /// Empty: `application/json`.
     pub content_type: String,
+    /// Empty: none.
+    pub channels: Vec<String>,
 }
 
 impl EventDraft {
@@ -129,7 +140,7 @@ impl EventDraft {
 
     /// Checks the draft and makes it an event. Violations are noted under `field`.
     pub fn accept(
-        self,
+        mut self,
         tenant: TenantId,
         uid: EventUid,
         now: Timestamp,
@@ -139,6 +150,7 @@ impl EventDraft {
         let event_type = violations
             .take(&format!("{field}.event_type"), TypeName::new(self.event_type.as_str()));
         let noted = self.note_violations(field, violations);
+        let channels = self.take_channels(field, violations);
         let event_type = event_type.filter(|_| !noted)?;
         Some(Event {
             uid,
@@ -153,7 +165,17 @@ impl EventDraft {
             content_type: or_default(self.content_type, Self::DEFAULT_CONTENT_TYPE),
             data: self.data,
             accepted_at: now,
+            channels: channels?,
         })
+    }
+
+    /// Most events have none, and cost nothing here.
+    fn take_channels(&mut self, field: &str, violations: &mut Violations) -> Option<Channels> {
+        if self.channels.is_empty() {
+            return Some(Channels::default());
+        }
+        let (texts, field) = (std::mem::take(&mut self.channels), format!("{field}.channels"));
+        Channels::read(texts, event_limits::CHANNELS, &field, violations)
     }
 
     /// Notes everything wrong but the type; true when something was.
@@ -338,13 +360,38 @@ mod tests {
             subject: "line\nbreak".into(),
             content_type: "nonsense".into(),
             data: vec![b'1'; event_limits::DATA_BYTES + 1].into(),
+            channels: vec!["a".into(), "a b".into()],
             ..EventDraft::default()
         };
         let crate::Error::Invalid(list) = accept(draft).unwrap_err() else { panic!() };
         let fields: Vec<_> = list.iter().map(|violation| violation.field.as_str()).collect();
-        let expected = ["event_type", "event_id", "source", "subject", "content_type", "data"]
-            .map(|f| format!("event.{f}"));
+        let expected =
+            ["event_type", "event_id", "source", "subject", "content_type", "data", "channels[1]"]
+                .map(|f| format!("event.{f}"));
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn the_content_hash_knows_the_channels_and_not_their_order() {
+        let hash = |channels: &[&str]| {
+            let channels = channels.iter().map(|name| (*name).to_owned()).collect();
+            accept(EventDraft { channels, ..json(b"{}") }).unwrap().content_hash()
+        };
+        assert_eq!(hash(&["a", "b"]), hash(&["b", "a", "b"]));
+        let different = [hash(&[]), hash(&["a"]), hash(&["b"]), hash(&["a", "b"]), hash(&["ab"])];
+        assert_eq!(different.iter().collect::<std::collections::BTreeSet<_>>().len(), 5);
+    }
+
+    #[test]
+    fn the_content_hash_of_an_event_without_channels_is_what_it_always_was() {
+        let hash = accept(json(b"{}")).unwrap().content_hash();
+        let mut expected = Sha256::new();
+        for part in [&b"order.paid"[..], b"1", b"", b"application/json", b"{}"] {
+            expected.update((part.len() as u64).to_be_bytes());
+            expected.update(part);
+        }
+        expected.update([0; 9]);
+        assert_eq!(hash, <[u8; 32]>::from(expected.finalize()));
     }
 
     #[test]

@@ -82,6 +82,8 @@ typed_id!(/// Names a tenant.
     TenantId, "ten");
 typed_id!(/// Names an event type of a tenant.
     EventTypeId, "ety");
+typed_id!(/// Names a version of an event type.
+    EventTypeVersionId, "etv");
 typed_id!(/// Names an endpoint.
     EndpointId, "ep");
 typed_id!(/// Names a subscription.

@@ -34,12 +34,14 @@
 mod attempt;
 mod audit;
 mod caller;
+mod channel;
 mod config;
 mod config_store;
 mod delivery;
 mod endpoint;
 mod error;
 mod event;
+mod event_type_version;
 mod filter;
 mod id;
 mod key;
@@ -58,6 +60,7 @@ pub use audit::{
     ChangeContext, Fault, FieldChange, Fields, audit_limits, chain_hash, diff, verify_chain,
 };
 pub use caller::{Caller, Permission, Role};
+pub use channel::{Channel, Channels, InvalidChannel};
 pub use config::{ConfigDelta, Deletable, Meta, Revision};
 pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
@@ -67,10 +70,14 @@ pub use endpoint::{
 };
 pub use error::{Error, Precondition, Violation, Violations};
 pub use event::{Event, EventDraft, event_limits};
+pub use event_type_version::{
+    Compatibility, EventTypeVersion, InvalidVersionName, UnknownVersion, VersionName, VersionsSeen,
+    version_limits,
+};
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
-    AuditId, DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
-    SubscriptionId, TenantId, WorkerId,
+    AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid, IdGenerator, KeyId,
+    RetryPolicyId, SubscriptionId, TenantId, WorkerId,
 };
 pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
 pub use labels::Labels;

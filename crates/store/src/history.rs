@@ -1,6 +1,6 @@
 //! `History` on both backends: what a person reads and does, one statement each through sea-orm.
 
-use crate::{error::store_error, immediate::begin_write};
+use crate::{channels, error::store_error, immediate::begin_write};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement, Value};
@@ -19,7 +19,7 @@ pub(crate) struct HistoryDb {
 }
 
 const EVENT_COLUMNS: &str = "tenant_id, uid, source, event_id, event_type, event_version, subject, \
-                             sequence, content_type, occurred_at_us, accepted_at_us";
+                             sequence, content_type, occurred_at_us, accepted_at_us, channels";
 
 /// Live and finished deliveries in one shape. The event and endpoint are joined by primary key.
 const DELIVERY_VIEW: &str = include_str!("history/delivery_view.sql");
@@ -263,6 +263,8 @@ fn event(row: &QueryResult, with_data: bool) -> Result<Event, StoreError> {
         content_type: get(row, "content_type")?,
         data: Bytes::from(data),
         accepted_at: time(row, "accepted_at_us")?,
+        channels: channels::parse(get::<Option<String>>(row, "channels")?.as_deref())
+            .ok_or_else(|| corrupt("channels"))?,
     })
 }
 

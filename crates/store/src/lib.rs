@@ -17,6 +17,7 @@
 //! - **I13** A job that fails on the writer thread fails alone.
 //! - Payloads are bytes in every table; nothing parses them here.
 
+mod channels;
 pub mod config;
 mod embedded;
 mod error;

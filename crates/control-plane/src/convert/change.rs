@@ -33,6 +33,7 @@ can_be_validated_only!(
     UpdateTenantRequest,
     CreateEventTypeRequest,
     UpdateEventTypeRequest,
+    CreateEventTypeVersionRequest,
     CreateEndpointRequest,
     UpdateEndpointRequest,
     CreateSubscriptionRequest,
@@ -64,6 +65,7 @@ macro_rules! says_nothing_more {
 says_nothing_more!(
     DeleteTenantRequest,
     DeleteEventTypeRequest,
+    DeleteEventTypeVersionRequest,
     DeleteEndpointRequest,
     EnableEndpointRequest,
     DeleteSubscriptionRequest,

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod change;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
+pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 mod mask;
 mod page;

@@ -17,7 +17,7 @@ use crate::{
     write::Upsert,
 };
 use turnbuckle_domain::{
-    Error, Filter, PayloadFormat, ResourceId, TypePattern, Violations, limits,
+    Channels, Error, Filter, PayloadFormat, ResourceId, TypePattern, Violations, limits,
 };
 use turnbuckle_proto::v1;
 
@@ -25,6 +25,7 @@ const PATTERNS_FIELD: &str = "subscription.event_types";
 const FORMAT_FIELD: &str = "subscription.payload_format";
 const FILTER_FIELD: &str = "subscription.filter";
 const ENDPOINT_FIELD: &str = "subscription.endpoint";
+const CHANNELS_FIELD: &str = "subscription.channels";
 
 fn patterns(violations: &mut Violations, texts: &[String]) -> Option<Vec<TypePattern>> {
     if texts.is_empty() || texts.len() > limits::PATTERNS {
@@ -69,6 +70,10 @@ fn filter(violations: &mut Violations, text: &str) -> Option<Option<Filter>> {
     Some(Some(filter).filter(|filter| !filter.matches_everything()))
 }
 
+fn channels(violations: &mut Violations, texts: Vec<String>) -> Option<Channels> {
+    Channels::read(texts, limits::CHANNELS, CHANNELS_FIELD, violations)
+}
+
 /// The endpoint, which must be the tenant's own.
 fn endpoint(
     violations: &mut Violations,
@@ -94,6 +99,7 @@ pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSub
     let patterns = patterns(&mut violations, &subscription.event_types);
     let format = violations.take(FORMAT_FIELD, payload_format(subscription.payload_format));
     let filter = filter(&mut violations, &subscription.filter);
+    let channels = channels(&mut violations, subscription.channels);
     let labels = value::labels(&mut violations, "subscription.labels", subscription.labels);
     let command = || {
         Some(CreateSubscription {
@@ -103,6 +109,7 @@ pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSub
             patterns: patterns?,
             format: format?,
             filter: filter?,
+            channels: channels?,
             labels: labels?,
         })
     };
@@ -133,6 +140,7 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
             ("payload_format", subscription.payload_format != 0),
             ("labels", !subscription.labels.is_empty()),
             ("filter", !subscription.filter.is_empty()),
+            ("channels", !subscription.channels.is_empty()),
         ],
         output_only: &[],
         fixed: &["endpoint"],
@@ -159,6 +167,8 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
         .flatten();
     let filter =
         mask.has("filter").then(|| filter(&mut violations, &subscription.filter)).flatten();
+    let channels =
+        mask.has("channels").then(|| channels(&mut violations, subscription.channels)).flatten();
     let labels = mask
         .has("labels")
         .then(|| value::labels(&mut violations, "subscription.labels", subscription.labels))
@@ -170,6 +180,7 @@ pub(crate) fn update(request: v1::UpdateSubscriptionRequest) -> Result<UpdateSub
         patterns,
         format,
         filter,
+        channels,
         labels,
     });
     finish(violations, command)
@@ -212,6 +223,7 @@ pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
         event_types: subscription.patterns.iter().map(ToString::to_string).collect(),
         payload_format: wire_format(subscription.format).into(),
         filter: subscription.filter.as_ref().map(Filter::to_string).unwrap_or_default(),
+        channels: subscription.channels.iter().map(ToString::to_string).collect(),
         labels: value::label_map(&subscription.labels),
         create_time: meta.create_time,
         update_time: meta.update_time,
@@ -294,6 +306,39 @@ mod tests {
         for paths in [&["filter"], &["*"]] {
             assert_eq!(update_with("", paths), Some(None));
         }
+    }
+
+    #[test]
+    fn channels_are_a_checked_set_that_an_update_can_empty() {
+        let with = |names: &[&str], paths: &[&str]| {
+            let mut request = request("tenants/acme/endpoints/e", &["*"]);
+            let subscription = request.subscription.as_mut().unwrap();
+            subscription.channels = names.iter().map(|name| (*name).to_owned()).collect();
+            subscription.name = "tenants/acme/subscriptions/s".to_owned();
+            let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+            let update = v1::UpdateSubscriptionRequest {
+                subscription: request.subscription.clone(),
+                update_mask: Some(prost_types::FieldMask { paths }),
+                ..Default::default()
+            };
+            (create(request), update)
+        };
+        let names = |channels: &Channels| channels.iter().map(ToString::to_string).collect();
+        let (created, _) = with(&["b", "a", "b"], &[]);
+        let sorted: Vec<String> = names(&created.unwrap().channels);
+        assert_eq!(sorted, ["a", "b"]);
+        let updated = |given: &[&str], paths: &[&str]| {
+            update(with(given, paths).1).unwrap().channels.map(|channels| names(&channels))
+        };
+        assert_eq!(updated(&[], &[]), None);
+        assert_eq!(updated(&["a"], &["labels"]), None);
+        assert_eq!(updated(&["a"], &[]), Some(vec!["a".to_owned()]));
+        assert_eq!(updated(&[], &["channels"]), Some(vec![]));
+        let error = with(&["ok", "a b"], &[]).0.unwrap_err().to_string();
+        assert!(error.contains("subscription.channels[1]: is \"a b\""), "{error}");
+        let many: Vec<&str> = vec!["a"; 65];
+        let error = with(&many, &[]).0.unwrap_err().to_string();
+        assert!(error.contains("has 65 channels; use at most 64"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
+pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 pub(crate) mod retry_policy;
 pub(crate) mod subscription;

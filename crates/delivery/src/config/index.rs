@@ -1,14 +1,15 @@
 //! The immutable index: tenants, routes and endpoints at one revision.
 
-use super::{EndpointEntry, Routes};
+use super::{EndpointEntry, Routes, Versions, versions::KnownVersions};
 use crate::egress::EgressGuard;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
 use turnbuckle_domain::{
-    ConfigDelta, Endpoint, EndpointId, EventTypeId, KeyRing, ResourceId, RetryPolicyId, RetryRule,
-    Revision, SecretSealer, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
+    ConfigDelta, Deletable, Endpoint, EndpointId, EventTypeId, EventTypeVersion, KeyRing,
+    ResourceId, RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId,
+    Tenant, TenantId, TypeName, UnknownVersion,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -20,11 +21,21 @@ struct TenantEntry {
     subscriptions: BTreeMap<SubscriptionId, Arc<Subscription>>,
 }
 
-/// Routes of an event type are found when the first event of it comes, and kept until something changes.
+/// What holds for an event type is found when the first event of it comes, and kept until something
+/// changes.
 #[derive(Clone)]
 struct TypeEntry {
     id: EventTypeId,
-    routes: OnceLock<Routes>,
+    unknown_version: UnknownVersion,
+    rules: OnceLock<Arc<TypeRules>>,
+}
+
+/// What holds for the events of a type.
+pub struct TypeRules {
+    /// Who wants them.
+    pub routes: Routes,
+    /// What their payloads follow; none when nothing is to be checked.
+    pub versions: Option<Versions>,
 }
 
 /// All configuration at one revision. Readers share it and never lock.
@@ -36,6 +47,7 @@ pub struct ConfigIndex {
     endpoints: HashMap<EndpointId, Arc<EndpointEntry>>,
     rings: HashMap<EndpointId, KeyRing>,
     rules: HashMap<RetryPolicyId, Arc<RetryRule>>,
+    versions: HashMap<EventTypeId, Arc<KnownVersions>>,
 }
 
 /// What building an entry needs besides the configuration.
@@ -81,13 +93,19 @@ impl ConfigIndex {
             .find(|entry| entry.endpoint.tenant == tenant && entry.endpoint.slug == *slug)
     }
 
-    /// Where an event of this type goes; none when the type is not registered.
+    /// What holds for events of this type; none when the type is not registered.
     #[must_use]
-    pub fn routes(&self, tenant: TenantId, event_type: &TypeName) -> Option<Routes> {
+    pub fn type_rules(&self, tenant: TenantId, event_type: &TypeName) -> Option<Arc<TypeRules>> {
         let entry = self.tenants.get(&tenant)?;
         let type_entry = entry.types.get(event_type)?;
-        let find = || self.find_routes(entry, event_type);
-        Some(type_entry.routes.get_or_init(find).clone())
+        let find = || {
+            let known = self.versions.get(&type_entry.id);
+            Arc::new(TypeRules {
+                routes: self.find_routes(entry, event_type),
+                versions: Versions::of(known, type_entry.unknown_version),
+            })
+        };
+        Some(Arc::clone(type_entry.rules.get_or_init(find)))
     }
 
     fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Routes {
@@ -116,11 +134,13 @@ impl ConfigIndex {
                     // The name may have been registered anew: only this one goes.
                     entry.types.retain(|_, known| known.id != value.id);
                 } else {
-                    let known = TypeEntry { id: value.id, routes: OnceLock::new() };
+                    let (id, unknown_version) = (value.id, value.unknown_version);
+                    let known = TypeEntry { id, unknown_version, rules: OnceLock::new() };
                     entry.types.insert(value.type_name, known);
                 }
             });
         }
+        next.apply_versions(delta.event_type_versions);
         let mut stale: Vec<EndpointId> = Vec::new();
         for policy in delta.retry_policies {
             let (id, rule) = (policy.value.id, policy.value.rule);
@@ -166,6 +186,25 @@ impl ConfigIndex {
         next
     }
 
+    fn apply_versions(&mut self, versions: Vec<Deletable<EventTypeVersion>>) {
+        let touched: BTreeSet<TenantId> = versions.iter().map(|row| row.value.tenant).collect();
+        for Deletable { value, deleted } in versions {
+            let owner = value.event_type;
+            let known = Arc::make_mut(self.versions.entry(owner).or_default());
+            if deleted {
+                known.remove(&value);
+            } else {
+                known.put(value);
+            }
+            if known.is_empty() {
+                self.versions.remove(&owner);
+            }
+        }
+        for tenant in touched {
+            self.change_tenant(tenant, |_| {});
+        }
+    }
+
     fn apply_tenant(&mut self, tenant: Tenant, deleted: bool) {
         if deleted {
             self.tenants.remove(&tenant.id);
@@ -181,13 +220,13 @@ impl ConfigIndex {
         self.tenants.entry(tenant.id).or_insert_with(|| Arc::new(fresh));
     }
 
-    /// Changes a tenant's entry and forgets its found routes.
+    /// Changes a tenant's entry and forgets what was found for its types.
     fn change_tenant(&mut self, tenant: TenantId, change: impl FnOnce(&mut TenantEntry)) {
         if let Some(entry) = self.tenants.get_mut(&tenant) {
             let entry = Arc::make_mut(entry);
             change(entry);
             for known in entry.types.values_mut() {
-                known.routes = OnceLock::new();
+                known.rules = OnceLock::new();
             }
         }
     }

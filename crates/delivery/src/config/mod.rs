@@ -10,9 +10,11 @@ mod follower;
 mod index;
 mod route;
 mod signer;
+mod versions;
 
 pub use endpoint::EndpointEntry;
 pub use follower::{ConfigFollower, ConfigHandle};
-pub use index::ConfigIndex;
+pub use index::{ConfigIndex, TypeRules};
 pub use route::{Route, Routes};
 pub use signer::Signer;
+pub use versions::{VersionCheck, Versions};

@@ -1,7 +1,9 @@
 //! Which endpoints want the events of a type, and in which format.
 
 use std::{collections::HashMap, sync::Arc};
-use turnbuckle_domain::{EndpointId, Event, Filter, FilterInput, PayloadFormat, Subscription};
+use turnbuckle_domain::{
+    Channels, EndpointId, Event, Filter, FilterInput, PayloadFormat, Subscription,
+};
 
 /// One endpoint that wants events of a type, on a condition or without.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,10 +14,34 @@ pub struct Route {
     pub format: PayloadFormat,
     /// Which of the events; none: every one.
     pub filter: Option<Arc<Filter>>,
+    /// Only events with one of these channels; none: every one.
+    pub channels: Option<Arc<Channels>>,
+}
+
+impl Route {
+    fn of(subscription: &Subscription) -> Self {
+        let channels = &subscription.channels;
+        Self {
+            endpoint: subscription.endpoint,
+            format: subscription.format,
+            filter: subscription.filter.clone().map(Arc::new),
+            channels: (!channels.is_empty()).then(|| Arc::new(channels.clone())),
+        }
+    }
+
+    const fn is_conditional(&self) -> bool {
+        self.filter.is_some() || self.channels.is_some()
+    }
+
+    /// Channels first: they cost less than a look into the payload.
+    fn wants(&self, event: &Event, input: &FilterInput<'_>) -> bool {
+        self.channels.as_ref().is_none_or(|channels| channels.share_any(&event.channels))
+            && self.filter.as_ref().is_none_or(|filter| filter.matches(input))
+    }
 }
 
 /// The routes of one event type: those of an endpoint stand together, the oldest subscription first,
-/// and end with the first that has no filter, because no later one can decide anything.
+/// and end with the first that has no condition, because no later one can decide anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Routes(Arc<[Route]>);
 
@@ -31,10 +57,9 @@ impl Routes {
                 groups.push(Vec::new());
             }
             if let Some(group) = groups.get_mut(place)
-                && group.last().is_none_or(|last| last.filter.is_some())
+                && group.last().is_none_or(Route::is_conditional)
             {
-                let filter = subscription.filter.clone().map(Arc::new);
-                group.push(Route { endpoint, format: subscription.format, filter });
+                group.push(Route::of(subscription));
             }
         }
         Self(groups.into_iter().flatten().collect())
@@ -46,14 +71,13 @@ impl Routes {
         self.0.len()
     }
 
-    /// The route of each endpoint that wants this event: the oldest one whose filter does. The payload
+    /// The route of each endpoint that wants this event: the oldest one whose channels and filter do. The payload
     /// is read only when a filter looks into it.
     pub fn of<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = &'a Route> {
         let input = FilterInput::from(event);
         let mut taken: Option<EndpointId> = None;
         self.0.iter().filter(move |route| {
-            let wanted = taken != Some(route.endpoint)
-                && route.filter.as_ref().is_none_or(|filter| filter.matches(&input));
+            let wanted = taken != Some(route.endpoint) && route.wants(event, &input);
             if wanted {
                 taken = Some(route.endpoint);
             }
@@ -67,7 +91,7 @@ mod tests {
     use super::*;
     use PayloadFormat::{Envelope, Raw, Standard};
     use turnbuckle_domain::{
-        EventUid, Labels, Meta, ResourceId, Revision, SubscriptionId, TenantId, Timestamp,
+        Channel, EventUid, Labels, Meta, ResourceId, Revision, SubscriptionId, TenantId, Timestamp,
         TypeName, TypePattern,
     };
     use uuid::Uuid;
@@ -85,6 +109,7 @@ mod tests {
             patterns: vec![TypePattern::Any],
             format,
             filter: (!filter.is_empty()).then(|| Filter::parse(filter).unwrap()),
+            channels: Channels::default(),
             labels: Labels::default(),
             meta: Meta {
                 created_at: Timestamp::from_micros(0),
@@ -108,6 +133,7 @@ mod tests {
             content_type: String::new(),
             data: data.into(),
             accepted_at: Timestamp::from_micros(0),
+            channels: Channels::default(),
         }
     }
 
@@ -133,6 +159,52 @@ mod tests {
         );
         assert_eq!(chosen(&routes, "{}"), [(endpoint(2), Envelope)]);
         assert_eq!(chosen(&routes, "no json"), [(endpoint(2), Envelope)]);
+    }
+
+    fn channels(names: &str) -> Channels {
+        names.split_whitespace().map(|name| Channel::new(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_subscription_with_channels_wants_events_that_share_one() {
+        for (asked, carried, wanted) in [
+            ("", "", true),
+            ("", "a", true),
+            ("a", "", false),
+            ("a", "a", true),
+            ("a", "b", false),
+            ("a b", "b c", true),
+            ("a b", "c d", false),
+            ("ab", "a b", false),
+        ] {
+            let asking = Subscription { channels: channels(asked), ..subscription(1, Raw, "") };
+            let carrying = Event { channels: channels(carried), ..event("{}") };
+            let routes = Routes::new(&[asking]);
+            assert_eq!(routes.of(&carrying).count() == 1, wanted, "{asked:?} {carried:?}");
+        }
+    }
+
+    #[test]
+    fn channels_and_filter_must_both_want_an_event() {
+        let asking = |format, asked, filter| Subscription {
+            channels: channels(asked),
+            ..subscription(1, format, filter)
+        };
+        let routes = Routes::new(&[
+            asking(Raw, "a", "data.total >= 100"),
+            asking(Standard, "b", ""),
+            asking(Envelope, "", "data.total >= 200"),
+        ]);
+        assert_eq!(routes.len_max(), 3);
+        let format = |carried, data| {
+            let event = Event { channels: channels(carried), ..event(data) };
+            routes.of(&event).map(|route| route.format).next()
+        };
+        assert_eq!(format("a", r#"{"total":100}"#), Some(Raw));
+        assert_eq!(format("a", r#"{"total":1}"#), None);
+        assert_eq!(format("b a", r#"{"total":1}"#), Some(Standard));
+        assert_eq!(format("", r#"{"total":100}"#), None);
+        assert_eq!(format("c", r#"{"total":200}"#), Some(Envelope));
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(super) fn draft(event: v1::Event, field: &str) -> Result<EventDraft, Error> 
         sequence: event.sequence,
         data: event.data,
         content_type: event.content_type,
+        channels: event.channels,
     })
 }
 
@@ -108,6 +109,7 @@ pub(super) fn event(tenant: &ResourceId, event: Event) -> v1::Event {
         data: event.data,
         content_type: event.content_type,
         accept_time: Some(timestamp(event.accepted_at)),
+        channels: event.channels.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -1,10 +1,14 @@
 //! Publishing: check, route, commit, answer.
 
 mod commit;
+mod schema;
 
 pub(crate) use commit::CommitQueue;
 
-use crate::{config::ConfigHandle, metrics::PublishMetrics};
+use crate::{
+    config::{ConfigHandle, Route, Routes, TypeRules},
+    metrics::PublishMetrics,
+};
 use std::sync::Arc;
 use turnbuckle_domain::{
     Append, AppendResult, Clock, Error, Event, EventDraft, EventUid, IdGenerator, NewDelivery,
@@ -61,7 +65,7 @@ impl Publisher {
         draft: EventDraft,
     ) -> Result<Published, Error> {
         let tenant = self.tenant(tenant)?;
-        let append = self.prepare(tenant, draft, "event")?;
+        let append = self.prepare(tenant, draft, "event").await?;
         let prepared = Prepared::of(&append);
         let results = self.commits.commit(vec![append]).await?;
         let result = results.into_iter().next().ok_or_else(short_answer)?;
@@ -82,7 +86,7 @@ impl Publisher {
         let mut appends = Vec::with_capacity(drafts.len());
         let mut prepared: Vec<Result<Prepared, Error>> = Vec::with_capacity(drafts.len());
         for (index, draft) in drafts.into_iter().enumerate() {
-            let append = self.prepare(tenant, draft, &format!("events[{index}]"));
+            let append = self.prepare(tenant, draft, &format!("events[{index}]")).await;
             prepared.push(append.map(|append| {
                 let rest = Prepared::of(&append);
                 appends.push(append);
@@ -107,7 +111,12 @@ impl Publisher {
     }
 
     /// Checks an event and finds where it goes.
-    fn prepare(&self, tenant: TenantId, draft: EventDraft, field: &str) -> Result<Append, Error> {
+    async fn prepare(
+        &self,
+        tenant: TenantId,
+        draft: EventDraft,
+        field: &str,
+    ) -> Result<Append, Error> {
         let now = self.clock.now();
         let uid = EventUid::from_uuid(self.ids.uuid());
         let dedup = !draft.event_id.is_empty();
@@ -115,11 +124,17 @@ impl Publisher {
         let Some(event) = draft.accept(tenant, uid, now, field, &mut violations) else {
             return Err(violations.into_error());
         };
-        let deliveries = self.route(&event, field)?;
+        let rules = self.rules(&event, field)?;
+        if let Some(versions) = &rules.versions {
+            let checked = schema::check(versions, &event, field).await;
+            checked.inspect_err(|_| self.metrics.schema_refused.increment(1))?;
+        }
+        let deliveries = self.route(&event, &rules.routes);
         Ok(Append { content_hash: event.content_hash(), event: Arc::new(event), dedup, deliveries })
     }
 
-    fn route(&self, event: &Event, field: &str) -> Result<Vec<NewDelivery>, Error> {
+    /// What holds for events of this type.
+    fn rules(&self, event: &Event, field: &str) -> Result<Arc<TypeRules>, Error> {
         let unregistered = || {
             let message = format!(
                 "{:?} is not registered: create the event type first, or correct the name",
@@ -128,16 +143,19 @@ impl Publisher {
             Error::invalid(format!("{field}.event_type"), message)
         };
         let index = self.config.load();
-        let routes = index.routes(event.tenant, &event.event_type).ok_or_else(unregistered)?;
-        let delivery = |route: &crate::config::Route| NewDelivery {
+        index.type_rules(event.tenant, &event.event_type).ok_or_else(unregistered)
+    }
+
+    fn route(&self, event: &Event, routes: &Routes) -> Vec<NewDelivery> {
+        let delivery = |route: &Route| NewDelivery {
             id: self.ids.delivery_of(event.uid),
             endpoint: route.endpoint,
             format: route.format,
         };
-        // Sized once: filters only make it fewer.
+        // Sized once: conditions only make it fewer.
         let mut deliveries = Vec::with_capacity(routes.len_max());
         deliveries.extend(routes.of(event).map(delivery));
-        Ok(deliveries)
+        deliveries
     }
 
     fn answer(&self, prepared: &Prepared, result: AppendResult) -> Result<Published, Error> {

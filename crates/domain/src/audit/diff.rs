@@ -1,8 +1,8 @@
 //! What a resource looks like in the record, and what changed between two looks.
 
 use crate::{
-    Backoff, Endpoint, EndpointState, EventType, Filter, HttpTarget, Jitter, Key, KeyRing, Labels,
-    PayloadFormat, RetryPolicy, Subscription, Tenant, Timestamp,
+    Backoff, Endpoint, EndpointState, EventType, EventTypeVersion, Filter, HttpTarget, Jitter, Key,
+    KeyRing, Labels, PayloadFormat, RetryPolicy, Subscription, Tenant, Timestamp,
 };
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -129,7 +129,22 @@ impl Audited for EventType {
         let mut fields = Fields::new();
         put(&mut fields, "uid", self.id.to_string());
         put(&mut fields, "description", &self.description);
+        put(&mut fields, "compatibility", self.compatibility.as_str());
+        put(&mut fields, "unknown_version", self.unknown_version.as_str());
         put_labels(&mut fields, &self.labels);
+        fields
+    }
+}
+
+/// The schema by its hash: the version never changes and stays readable, also once deleted.
+impl Audited for EventTypeVersion {
+    fn fields(&self) -> Fields {
+        let hash = HEXLOWER.encode(&Sha256::digest(self.schema.as_bytes()));
+        let mut fields = Fields::new();
+        put(&mut fields, "uid", self.id.to_string());
+        put(&mut fields, "event_type_uid", self.event_type.to_string());
+        put(&mut fields, "schema", format!("({} bytes, sha256 {hash})", self.schema.len()));
+        put(&mut fields, "description", &self.description);
         fields
     }
 }
@@ -147,6 +162,7 @@ impl Audited for Subscription {
         put(&mut fields, "event_types", list(&self.patterns));
         put(&mut fields, "payload_format", format);
         put(&mut fields, "filter", self.filter.as_ref().map(Filter::to_string).unwrap_or_default());
+        put(&mut fields, "channels", list(self.channels.iter()));
         put_labels(&mut fields, &self.labels);
         fields
     }

@@ -190,6 +190,15 @@ pub(crate) fn read_input(path: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// An argument that is the text itself, `@FILE`, or `-` for stdin.
+pub(crate) fn literal_or_file(given: &str) -> anyhow::Result<Vec<u8>> {
+    match given.strip_prefix('@') {
+        Some(path) => read_input(path),
+        None if given == "-" => read_input(given),
+        None => Ok(given.as_bytes().to_vec()),
+    }
+}
+
 /// A secret from a file or stdin: arguments are visible to other users of the machine.
 pub(crate) fn read_secret(path: Option<&str>) -> anyhow::Result<String> {
     let Some(path) = path else {
@@ -216,6 +225,17 @@ mod tests {
     #[test]
     fn an_update_without_a_change_is_wrong_usage() {
         assert!(Mask::default().finish().is_err());
+    }
+
+    #[test]
+    fn an_argument_is_a_literal_or_a_file_and_never_changed() {
+        assert_eq!(literal_or_file("{ \"a\" :1 }").unwrap(), b"{ \"a\" :1 }");
+        let path = std::env::temp_dir().join(format!("turnbuckle-{}", uuid::Uuid::now_v7()));
+        std::fs::write(&path, b"\xff\x00\n").unwrap();
+        let given = format!("@{}", path.display());
+        assert_eq!(literal_or_file(&given).unwrap(), b"\xff\x00\n");
+        std::fs::remove_file(&path).unwrap();
+        assert!(literal_or_file("@/nonexistent/file").is_err());
     }
 
     #[test]

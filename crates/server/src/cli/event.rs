@@ -1,7 +1,7 @@
 //! `turnbuckle event …`
 
 use super::{
-    common::{ListArgs, read_input, show_pages},
+    common::{ListArgs, literal_or_file, show_pages},
     global::Session,
     names::Collection,
     values::parse_time,
@@ -41,9 +41,13 @@ pub struct PublishArgs {
     /// The object's version.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub sequence: Option<i64>,
-    /// Version of the payload's schema [default: 1].
+    /// Version of the payload's schema [default: 1]. The payload must follow it where it is registered.
     #[arg(long = "version", default_value = "", hide_default_value = true)]
     pub event_version: String,
+    /// Channel it belongs to; repeat for more, or separate by commas. Subscriptions with channels get
+    /// it when they share one.
+    #[arg(long = "channel", value_delimiter = ',', value_name = "CHANNEL")]
+    pub channels: Vec<String>,
     /// Media type of the payload [default: application/json].
     #[arg(long, default_value = "", hide_default_value = true)]
     pub content_type: String,
@@ -110,7 +114,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
 
 async fn publish(args: PublishArgs, session: &mut Session) -> anyhow::Result<()> {
     let event = v1::Event {
-        data: data(&args.data)?.into(),
+        data: literal_or_file(&args.data)?.into(),
         event_id: args.id,
         event_type: args.event_type,
         event_version: args.event_version,
@@ -119,6 +123,7 @@ async fn publish(args: PublishArgs, session: &mut Session) -> anyhow::Result<()>
         subject: args.subject,
         sequence: args.sequence,
         content_type: args.content_type,
+        channels: args.channels,
         ..Default::default()
     };
     let accepted = session.client.publish(session.parent.clone(), event).await?;
@@ -129,27 +134,4 @@ async fn publish(args: PublishArgs, session: &mut Session) -> anyhow::Result<()>
         session.output.note("note: no subscription wants this event")?;
     }
     Ok(())
-}
-
-fn data(given: &str) -> anyhow::Result<Vec<u8>> {
-    match given.strip_prefix('@') {
-        Some(path) => read_input(path),
-        None if given == "-" => read_input(given),
-        None => Ok(given.as_bytes().to_vec()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_is_a_literal_or_a_file_and_never_changed() {
-        assert_eq!(data("{ \"a\" :1 }").unwrap(), b"{ \"a\" :1 }");
-        let path = std::env::temp_dir().join(format!("turnbuckle-{}", uuid::Uuid::now_v7()));
-        std::fs::write(&path, b"\xff\x00\n").unwrap();
-        assert_eq!(data(&format!("@{}", path.display())).unwrap(), b"\xff\x00\n");
-        std::fs::remove_file(&path).unwrap();
-        assert!(data("@/nonexistent/file").is_err());
-    }
 }

@@ -6,6 +6,7 @@ use super::{
         show_pages, upsert_name,
     },
     error::Usage,
+    event_type_version,
     global::Session,
     names::Collection,
 };
@@ -22,8 +23,63 @@ pub enum Verb {
     List(ListArgs),
     /// Changes an event type.
     Update(UpdateArgs),
-    /// Deletes an event type: publishing it is refused from then on.
+    /// Deletes an event type with its versions: publishing it is refused from then on.
     Delete(GuardedTarget),
+    /// Versions of event types: a JSON Schema each, which payloads follow.
+    #[command(subcommand)]
+    Version(event_type_version::Verb),
+}
+
+/// What a new version must keep of the latest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Compatibility {
+    /// Anything may change.
+    None,
+    /// The new schema takes all data that the old one takes.
+    Backward,
+    /// Each of the two takes all data that the other takes.
+    Full,
+}
+
+impl Compatibility {
+    fn to_proto(self) -> i32 {
+        let rule = match self {
+            Self::None => v1::Compatibility::None,
+            Self::Backward => v1::Compatibility::Backward,
+            Self::Full => v1::Compatibility::Full,
+        };
+        rule.into()
+    }
+}
+
+/// What becomes of events whose version is not registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum UnknownVersion {
+    /// They are accepted, and their payload is not checked.
+    Allow,
+    /// They are refused.
+    Refuse,
+}
+
+impl UnknownVersion {
+    fn to_proto(self) -> i32 {
+        let choice = match self {
+            Self::Allow => v1::UnknownVersion::Allow,
+            Self::Refuse => v1::UnknownVersion::Refuse,
+        };
+        choice.into()
+    }
+}
+
+/// What holds for the versions of an event type.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Policies {
+    /// What a new version must keep of the latest one [default: backward].
+    #[arg(long, value_enum)]
+    pub compatibility: Option<Compatibility>,
+    /// What becomes of events whose version is not registered [default: allow].
+    #[arg(long, value_enum)]
+    pub unknown_version: Option<UnknownVersion>,
 }
 
 /// Options of `event-type create`.
@@ -34,6 +90,9 @@ pub struct CreateArgs {
     /// What it means, for people.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub description: String,
+    /// What holds for its versions.
+    #[command(flatten)]
+    pub policies: Policies,
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
@@ -51,6 +110,9 @@ pub struct UpdateArgs {
     /// What it means, for people.
     #[arg(long)]
     pub description: Option<String>,
+    /// What holds for its versions.
+    #[command(flatten)]
+    pub policies: Policies,
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
@@ -97,14 +159,18 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             types.delete_event_type(request).await?;
             return session.output.removed(&name);
         }
+        Verb::Version(verb) => return event_type_version::run(verb, session).await,
     };
     session.output.one(event_type.get_ref())?;
     session.output.note_dry_run(dry_run)
 }
 
 fn create(parent: String, args: CreateArgs) -> v1::CreateEventTypeRequest {
+    let Policies { compatibility, unknown_version } = args.policies;
     let event_type = v1::EventType {
         description: args.description,
+        compatibility: compatibility.map(Compatibility::to_proto).unwrap_or_default(),
+        unknown_version: unknown_version.map(UnknownVersion::to_proto).unwrap_or_default(),
         labels: args.labels.map(),
         ..Default::default()
     };
@@ -131,10 +197,15 @@ fn upsert(request: v1::CreateEventTypeRequest) -> Result<v1::UpdateEventTypeRequ
 
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateEventTypeRequest> {
     let mut mask = Mask::default();
+    let Policies { compatibility, unknown_version } = args.policies;
+    let compatibility = compatibility.map(Compatibility::to_proto);
+    let unknown_version = unknown_version.map(UnknownVersion::to_proto);
     let event_type = v1::EventType {
         name,
         etag: args.target.etag,
         description: mask.take("description", args.description),
+        compatibility: mask.take("compatibility", compatibility),
+        unknown_version: mask.take("unknown_version", unknown_version),
         labels: mask.labels(args.labels),
         ..Default::default()
     };

@@ -20,6 +20,7 @@ mod endpoint;
 mod error;
 mod event;
 mod event_type;
+mod event_type_version;
 mod global;
 mod key;
 mod names;

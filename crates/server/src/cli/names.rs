@@ -72,6 +72,18 @@ pub(crate) fn key(endpoint: &str, given: &str) -> Result<String, Usage> {
     Ok(format!("{prefix}{id}"))
 }
 
+/// The full name of a version, given short or full, of an event type whose full name is known.
+pub(crate) fn version(event_type: &str, given: &str) -> Result<String, Usage> {
+    let prefix = format!("{event_type}/versions/");
+    let id = given.strip_prefix(&prefix).unwrap_or(given);
+    if id.is_empty() || id.contains('/') {
+        return Err(Usage(format!(
+            "{given:?} is no version of {event_type}; use one that `turnbuckle event-type version list` shows"
+        )));
+    }
+    Ok(format!("{prefix}{id}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +123,17 @@ mod tests {
     fn event_types_keep_their_dots() {
         let name = Collection::EventTypes.name("tenants/acme", "order.paid").unwrap();
         assert_eq!(name, "tenants/acme/eventTypes/order.paid");
+    }
+
+    #[test]
+    fn versions_stand_below_their_event_type() {
+        let event_type = "tenants/acme/eventTypes/order.paid";
+        let full = "tenants/acme/eventTypes/order.paid/versions/2.1";
+        assert_eq!(version(event_type, "2.1").unwrap(), full);
+        assert_eq!(version(event_type, full).unwrap(), full);
+        for bad in ["", "a/b", "tenants/acme/eventTypes/order.lost/versions/1"] {
+            assert!(version(event_type, bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -67,6 +67,7 @@ macro_rules! resources {
 resources! {
     Tenant: [NAME, plain("DISPLAY NAME", &["display_name"]), LABELS, CREATED];
     EventType: [NAME, plain("DESCRIPTION", &["description"]), LABELS, CREATED];
+    EventTypeVersion: [NAME, plain("DESCRIPTION", &["description"]), CREATED];
     Endpoint: [
         NAME,
         plain("STATE", &["state"]),
@@ -81,6 +82,7 @@ resources! {
         plain("EVENT TYPES", &["event_types"]),
         plain("FORMAT", &["payload_format"]),
         plain("FILTER", &["filter"]),
+        plain("CHANNELS", &["channels"]),
         CREATED,
     ];
     RetryPolicy: [

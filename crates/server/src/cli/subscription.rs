@@ -67,6 +67,9 @@ pub struct CreateArgs {
     /// docs/filters.md.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub filter: String,
+    /// Only events with one of these channels; repeat for more, or separate by commas.
+    #[arg(long = "channel", value_delimiter = ',', value_name = "CHANNEL")]
+    pub channels: Vec<String>,
     /// Labels.
     #[command(flatten)]
     pub labels: Labels,
@@ -90,6 +93,12 @@ pub struct UpdateArgs {
     /// The filter from now on; '' removes it.
     #[arg(long)]
     pub filter: Option<String>,
+    /// The channels from now on; they replace all channels before.
+    #[arg(long = "channel", value_delimiter = ',', value_name = "CHANNEL")]
+    pub channels: Vec<String>,
+    /// Wants events of every channel, and without.
+    #[arg(long, conflicts_with = "channels")]
+    pub clear_channels: bool,
     /// Labels.
     #[command(flatten)]
     pub labels: LabelChange,
@@ -147,6 +156,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscrip
         event_types: args.types,
         payload_format: args.format.map(PayloadFormat::to_proto).unwrap_or_default(),
         filter: args.filter,
+        channels: args.channels,
         labels: args.labels.map(),
         ..Default::default()
     };
@@ -175,12 +185,14 @@ fn upsert(request: v1::CreateSubscriptionRequest) -> Result<v1::UpdateSubscripti
 fn update(name: String, args: UpdateArgs) -> anyhow::Result<v1::UpdateSubscriptionRequest> {
     let mut mask = Mask::default();
     let types = (!args.types.is_empty()).then_some(args.types);
+    let channels = (args.clear_channels || !args.channels.is_empty()).then_some(args.channels);
     let subscription = v1::Subscription {
         name,
         etag: args.target.etag,
         event_types: mask.take("event_types", types),
         payload_format: mask.take("payload_format", args.format.map(PayloadFormat::to_proto)),
         filter: mask.take("filter", args.filter),
+        channels: mask.take("channels", channels),
         labels: mask.labels(args.labels),
         ..Default::default()
     };

@@ -23,7 +23,7 @@ fn the_command_line_is_consistent() {
 fn every_noun_has_its_verbs() {
     for (noun, verbs) in [
         ("tenant", "create get list update delete"),
-        ("event-type", "create get list update delete"),
+        ("event-type", "create get list update delete version"),
         ("endpoint", "create get list update delete enable disable"),
         ("subscription", "create get list update delete"),
         ("retry-policy", "create get list update delete"),

@@ -32,6 +32,38 @@ async fn errors_of_the_methods_arrive_with_their_details() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_against_its_schema_is_refused_by_json_pointer_and_not_quoted() {
+    let server = Server::start(&[]).await.with_tenant().await;
+    let event_type = json!({ "parent": "tenants/a", "eventTypeId": "order.paid" });
+    server.ok("EventTypes/CreateEventType", &event_type).await;
+    let schema = r#"{"properties": {"card": {"type": "object"}, "total": {"type": "number"}}}"#;
+    let version = json!({ "parent": "tenants/a/eventTypes/order.paid",
+        "eventTypeVersionId": "2", "eventTypeVersion": { "schema": schema } });
+    let made = server.ok("EventTypeVersions/CreateEventTypeVersion", &version).await;
+    assert_eq!(made["name"], "tenants/a/eventTypes/order.paid/versions/2");
+    assert_eq!(made["schema"], schema);
+
+    // {"card": "4111111111111111", "total": "1"}
+    let data = "eyJjYXJkIjogIjQxMTExMTExMTExMTExMTEiLCAidG90YWwiOiAiMSJ9";
+    let event = json!({ "parent": "tenants/a", "event":
+        { "eventType": "order.paid", "eventVersion": "2", "data": data } });
+    let answer = server.call("Events/PublishEvent", &event).await;
+    let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    assert!(!text.contains("4111") && !text.contains(data), "{text}");
+    let error = answer.error(400, "INVALID_ARGUMENT", "INVALID_REQUEST");
+    let violations = detail(&error, "BadRequest")["fieldViolations"].as_array().unwrap();
+    let mut told: Vec<(&str, &str)> = violations
+        .iter()
+        .map(|one| (one["field"].as_str().unwrap(), one["description"].as_str().unwrap()))
+        .collect();
+    told.sort_unstable();
+    let expected =
+        [("event.data/card", "must be an object"), ("event.data/total", "must be a number")];
+    assert_eq!(told, expected, "{error}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_precondition_arrives_with_its_subject() {
     let server = Server::start(&[]).await.with_tenant().await;
     let endpoint = json!({ "parent": "tenants/a", "endpointId": "e",

@@ -15,6 +15,7 @@ mod rules;
 mod source;
 mod store;
 mod table;
+mod versions;
 mod write;
 
 use sea_orm::DatabaseConnection;

@@ -5,6 +5,7 @@ use super::{
     entity::{endpoint, event_type, retry_policy, subscription, tenant},
     rings,
     table::changed_since,
+    versions,
     write::{begin_snapshot, revision},
 };
 use crate::error::store_error;
@@ -23,6 +24,7 @@ impl ConfigSource for ConfigDb {
             revision: revision(&snapshot).await?,
             tenants: changed_since::<tenant::Entity>(&snapshot, known).await?,
             event_types: changed_since::<event_type::Entity>(&snapshot, known).await?,
+            event_type_versions: versions::changed_since(&snapshot, known).await?,
             retry_policies: changed_since::<retry_policy::Entity>(&snapshot, known).await?,
             endpoints: changed_since::<endpoint::Entity>(&snapshot, known).await?,
             key_rings: rings::changed_since(&snapshot, known).await?,

@@ -2,18 +2,19 @@
 
 use super::{
     ConfigDb,
-    entity::{endpoint, event_type, retry_policy, subscription, tenant},
+    entity::{endpoint, event_type, event_type_version, retry_policy, subscription, tenant},
     rings, rules,
     table::{Identity, find, full_name, list, live_by_id, names},
+    versions,
     write::{Write, begin_snapshot, tenant_name},
 };
 use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp,
-    TypeName,
+    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
+    EventTypeVersion, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription,
+    Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
 };
 
 /// Last part of the name of an endpoint's key ring.
@@ -64,6 +65,9 @@ impl ConfigStore for ConfigDb {
         write.bury::<tenant::Entity>("", tenant, now).await?;
         let id = tenant.id.uuid();
         write.bury_along::<event_type::Entity>(event_type::Column::TenantId, id, now).await?;
+        // The record names the types; their versions go without a word, being too many to read.
+        let versions = event_type_version::Column::TenantId;
+        write.bury_rows::<event_type_version::Entity>(versions, id, now).await?;
         write.bury_along::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
         write.commit(by).await
     }
@@ -119,6 +123,61 @@ impl ConfigStore for ConfigDb {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
         write.bury::<event_type::Entity>(&parent, event_type, now).await?;
+        versions::bury_of_type(&mut write, event_type, now).await?;
+        write.commit(by).await
+    }
+
+    async fn create_event_type_version(
+        &self,
+        version: EventTypeVersion,
+        seen: VersionsSeen,
+        by: &ChangeContext,
+    ) -> Result<EventTypeVersion, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let owner = versions::owner(&write, &version).await?;
+        versions::may_follow(&write, &owner, &version, seen).await?;
+        let created = write.insert::<event_type_version::Entity>(&owner.1, &version).await?;
+        write.commit(by).await?;
+        Ok(created)
+    }
+
+    async fn event_type_version(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+        version: &VersionName,
+    ) -> Result<Option<EventTypeVersion>, Error> {
+        versions::find(&self.db, tenant, event_type, version).await
+    }
+
+    async fn latest_event_type_version(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+    ) -> Result<Option<EventTypeVersion>, Error> {
+        versions::latest(&self.db, tenant, event_type).await
+    }
+
+    async fn event_type_versions(
+        &self,
+        tenant: TenantId,
+        event_type: EventTypeId,
+        after: Option<&str>,
+        limit: u16,
+    ) -> Result<Vec<EventTypeVersion>, Error> {
+        versions::list(&self.db, tenant, event_type, after, limit).await
+    }
+
+    async fn delete_event_type_version(
+        &self,
+        version: &EventTypeVersion,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Revision, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let owner = versions::owner(&write, version).await?;
+        versions::may_go(&write, &owner, version).await?;
+        write.bury::<event_type_version::Entity>(&owner.1, version, now).await?;
         write.commit(by).await
     }
 

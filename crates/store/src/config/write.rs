@@ -154,7 +154,8 @@ impl Write {
         self.bury_rows::<E>(column, id, now).await
     }
 
-    async fn bury_rows<E: Table>(
+    /// The same without a word in the record.
+    pub(super) async fn bury_rows<E: Table>(
         &self,
         column: E::Column,
         id: sea_orm::prelude::Uuid,

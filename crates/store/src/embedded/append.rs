@@ -1,7 +1,10 @@
 //! `EventLog` on SQLite.
 
 use super::EmbeddedQueue;
-use crate::first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve};
+use crate::{
+    channels,
+    first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve},
+};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use std::{
@@ -111,6 +114,7 @@ fn insert_event(insert: &mut CachedStatement<'_>, append: &Append) -> rusqlite::
         event.occurred_at.micros(),
         event.accepted_at.micros(),
         &event.data[..],
+        channels::text(&event.channels),
     ])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `DeliveryQueue` on SQLite.
 
 use super::EmbeddedQueue;
-use crate::micros;
+use crate::{channels, micros};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params, types::Type};
@@ -225,6 +225,8 @@ fn read_claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
         occurred_at: Timestamp::from_micros(row.get(17)?),
         accepted_at: Timestamp::from_micros(row.get(18)?),
         data: Bytes::from(row.get::<_, Vec<u8>>(19)?),
+        channels: channels::parse(row.get::<_, Option<String>>(20)?.as_deref())
+            .ok_or_else(|| corrupt(20))?,
     };
     Ok(Claimed { delivery, event: Some(Arc::new(event)) })
 }

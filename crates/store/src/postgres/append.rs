@@ -2,6 +2,7 @@
 
 use super::PostgresQueue;
 use crate::{
+    channels,
     error::sqlx_error,
     first::{FirstSeen, Key, Plan, first_uid, plan, resolve},
 };
@@ -72,6 +73,7 @@ impl PostgresQueue {
             .bind(deliveries().map(|(_, d)| Shard::of(d.endpoint).number()).collect::<Vec<_>>())
             .bind(deliveries().map(|(_, d)| d.format.code()).collect::<Vec<_>>())
             .bind(deliveries().map(|(event, _)| event.accepted_at.micros()).collect::<Vec<_>>())
+            .bind(events().map(|a| channels::text(&a.event.channels)).collect::<Vec<_>>())
             .fetch_all(&self.pool)
             .await
             .map_err(sqlx_error)?;

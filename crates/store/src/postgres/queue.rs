@@ -1,7 +1,7 @@
 //! `DeliveryQueue` on Postgres.
 
 use super::{PostgresQueue, settle};
-use crate::{error::sqlx_error, micros};
+use crate::{channels, error::sqlx_error, micros};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sqlx::{Row as _, postgres::PgRow};
@@ -171,6 +171,8 @@ fn claimed(row: &PgRow) -> Result<Claimed, StoreError> {
         occurred_at: Timestamp::from_micros(row.get(17)),
         accepted_at: Timestamp::from_micros(row.get(18)),
         data: Bytes::from(row.get::<Vec<u8>, _>(19)),
+        channels: channels::parse(row.get::<Option<&str>, _>(20))
+            .ok_or_else(|| corrupt("channels"))?,
     };
     Ok(Claimed { delivery, event: Some(Arc::new(event)) })
 }

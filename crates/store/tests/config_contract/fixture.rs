@@ -5,9 +5,10 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::Sqlite
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    ConfigStore as _, Endpoint, Error, EventType, EventTypeId, Filter, PayloadFormat, RetryPolicy,
-    RetryPolicyId, RetryRule, Revision, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
-    TypePattern,
+    Channel, Compatibility, ConfigStore as _, Endpoint, Error, EventType, EventTypeId,
+    EventTypeVersion, EventTypeVersionId, Filter, PayloadFormat, RetryPolicy, RetryPolicyId,
+    RetryRule, Revision, Subscription, SubscriptionId, Tenant, TenantId, TypeName, TypePattern,
+    UnknownVersion, VersionName, VersionsSeen,
 };
 use turnbuckle_store::config::ConfigDb;
 use turnbuckle_testkit::postgres::TestDatabase;
@@ -99,9 +100,28 @@ pub(crate) fn event_type(tenant: TenantId, name: &str) -> EventType {
         tenant,
         type_name: TypeName::new(name).unwrap(),
         description: "somebody has paid".to_owned(),
+        compatibility: Compatibility::Full,
+        unknown_version: UnknownVersion::Refuse,
         labels: labels(),
         meta: meta(),
     }
+}
+
+pub(crate) fn version(owner: &EventType, name: &str) -> EventTypeVersion {
+    EventTypeVersion {
+        id: EventTypeVersionId::from_uuid(Uuid::now_v7()),
+        tenant: owner.tenant,
+        event_type: owner.id,
+        version: VersionName::new(name).unwrap(),
+        schema: format!("{{ \"title\": \"Ü {name}\" }}\n"),
+        description: "what is new".to_owned(),
+        meta: meta(),
+    }
+}
+
+/// What a caller has seen who read the type and, when it has one, its latest version.
+pub(crate) fn seen(owner: &EventType, latest: Option<&EventTypeVersion>) -> VersionsSeen {
+    VersionsSeen { event_type: owner.meta.revision, latest: latest.map(|latest| latest.id) }
 }
 
 pub(crate) fn retry_policy(tenant: TenantId, slug: &str) -> RetryPolicy {
@@ -127,6 +147,7 @@ pub(crate) fn subscription(endpoint: &Endpoint, slug: &str) -> Subscription {
             .into(),
         format: PayloadFormat::Raw,
         filter: Some(Filter::parse(FILTER).unwrap()),
+        channels: ["eu/gold", "a:1"].map(|name| Channel::new(name).unwrap()).into_iter().collect(),
         labels: labels(),
         meta: meta(),
     }

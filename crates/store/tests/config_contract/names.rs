@@ -5,8 +5,8 @@ use crate::fixture::{Fixture, event_type, refusal, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigSource as _, ConfigStore as _, EndpointState, Error, Meta, PayloadFormat, Revision,
-    TypePattern,
+    Channels, ConfigSource as _, ConfigStore as _, EndpointState, Error, Meta, PayloadFormat,
+    Revision, TypePattern,
 };
 
 on_both_backends!(
@@ -64,6 +64,7 @@ async fn every_kind_can_be_changed_and_deleted(fixture: &Fixture) {
     all.patterns = vec![TypePattern::Any];
     all.format = PayloadFormat::Envelope;
     all.filter = None;
+    all.channels = Channels::default();
     let before = all.meta.revision;
     let all = config.update_subscription(all, before, &by()).await.unwrap();
     assert_eq!(config.subscription(acme.id, &all.slug).await.unwrap(), Some(all.clone()));

@@ -8,9 +8,9 @@ use sea_orm::{
 use std::{borrow::Cow, collections::HashMap, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    Append, Attempt, Claimed, Clock, DeliveryId, DeliveryState, DeliveryView, EndpointId, Event,
-    EventUid, FinishReason, IdGenerator, LaneClaim, NewDelivery, Next, PayloadFormat, SeededRandom,
-    Settled, Settlement, Shard, ShardLease, TenantId, Timestamp, TypeName, WorkerId,
+    Append, Attempt, Channels, Claimed, Clock, DeliveryId, DeliveryState, DeliveryView, EndpointId,
+    Event, EventUid, FinishReason, IdGenerator, LaneClaim, NewDelivery, Next, PayloadFormat,
+    SeededRandom, Settled, Settlement, Shard, ShardLease, TenantId, Timestamp, TypeName, WorkerId,
 };
 use turnbuckle_store::Store;
 use turnbuckle_testkit::{clock::ManualClock, postgres::TestDatabase};
@@ -129,6 +129,7 @@ impl Fixture {
             content_type: "application/json".to_owned(),
             data: b"{}".as_slice().into(),
             accepted_at: self.clock.now(),
+            channels: Channels::default(),
         }
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod append;
+mod channels;
 mod claim;
 #[path = "../common/mod.rs"]
 mod common;

@@ -245,7 +245,7 @@ async fn writing_results_and_events_probes_primary_keys() {
     let append: Vec<String> = [
         "uuid", "uuid", "text", "text", "text", "text", "text", "bigint", "text", "bigint",
         "bigint", "bytea", "bytea", "boolean", "uuid", "uuid", "uuid", "uuid", "smallint",
-        "smallint", "bigint",
+        "smallint", "bigint", "text",
     ]
     .map(|kind| format!("array[]::{kind}[]"))
     .into();

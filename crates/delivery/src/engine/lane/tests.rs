@@ -35,6 +35,7 @@ fn job(number: u32, due_at: Timestamp) -> Job {
         content_type: "application/json".into(),
         data: Bytes::from_static(b"{}"),
         accepted_at: due_at,
+        channels: turnbuckle_domain::Channels::default(),
     };
     Job {
         delivery: LiveDelivery {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    EndpointId, KeyAlgorithm, KeyId, Meta, ResourceId, SealedSecret, SignatureProfile, TenantId,
+    EndpointId, EventTypeId, EventTypeVersionId, KeyAlgorithm, KeyId, Meta, ResourceId,
+    SealedSecret, SignatureProfile, TenantId, VersionName,
 };
 
 fn endpoint() -> Endpoint {
@@ -52,6 +53,25 @@ fn a_difference_names_what_was_what_is_and_nothing_else() {
             ("state".to_owned(), text("active"), text("disabled")),
         ]
     );
+}
+
+#[test]
+fn a_schema_is_in_the_record_by_its_hash() {
+    let version = EventTypeVersion {
+        id: EventTypeVersionId::from_uuid(Uuid::from_u128(5)),
+        tenant: TenantId::from_uuid(Uuid::from_u128(7)),
+        event_type: EventTypeId::from_uuid(Uuid::from_u128(6)),
+        version: VersionName::new("1").unwrap(),
+        schema: "{}".to_owned(),
+        description: String::new(),
+        meta: Meta::default(),
+    };
+    let fields = version.fields();
+    assert_eq!(
+        fields["schema"],
+        "(2 bytes, sha256 44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a)"
+    );
+    assert_eq!(fields.keys().collect::<Vec<_>>(), ["event_type_uid", "schema", "uid"]);
 }
 
 #[test]

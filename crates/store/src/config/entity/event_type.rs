@@ -5,7 +5,9 @@ use crate::config::{
     table::{Identity, Table},
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
-use turnbuckle_domain::{Deletable, EventType, EventTypeId, Meta, TenantId, TypeName};
+use turnbuckle_domain::{
+    Compatibility, Deletable, EventType, EventTypeId, Meta, TenantId, TypeName, UnknownVersion,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "event_type")]
@@ -20,6 +22,8 @@ pub struct Model {
     pub updated_at_us: i64,
     pub deleted_at_us: Option<i64>,
     pub revision: i64,
+    pub compatibility: String,
+    pub unknown_version: String,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -63,6 +67,8 @@ impl Table for Entity {
             updated_at_us: Set(resource.meta.updated_at.micros()),
             deleted_at_us: Set(None),
             revision: Set(resource.meta.revision.0),
+            compatibility: Set(resource.compatibility.as_str().to_owned()),
+            unknown_version: Set(resource.unknown_version.as_str().to_owned()),
         })
     }
 
@@ -72,6 +78,11 @@ impl Table for Entity {
             tenant: TenantId::from_uuid(row.tenant_id),
             type_name: cell::expect("type_name", TypeName::new(row.type_name).ok())?,
             description: row.description,
+            compatibility: cell::expect("compatibility", Compatibility::parse(&row.compatibility))?,
+            unknown_version: cell::expect(
+                "unknown_version",
+                UnknownVersion::parse(&row.unknown_version),
+            )?,
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };

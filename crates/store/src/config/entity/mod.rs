@@ -9,6 +9,7 @@ pub(super) mod audit_head;
 pub(super) mod config_revision;
 pub(super) mod endpoint;
 pub(super) mod event_type;
+pub(super) mod event_type_version;
 pub(super) mod key_ring;
 pub(super) mod retry_policy;
 pub(super) mod signing_key;

@@ -1,8 +1,11 @@
 //! Subscriptions.
 
-use crate::config::{
-    cell::{self, Malformed},
-    table::{Identity, Table},
+use crate::{
+    channels,
+    config::{
+        cell::{self, Malformed},
+        table::{Identity, Table},
+    },
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
@@ -25,6 +28,7 @@ pub struct Model {
     pub updated_at_us: i64,
     pub deleted_at_us: Option<i64>,
     pub revision: i64,
+    pub channels: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -71,6 +75,7 @@ impl Table for Entity {
             updated_at_us: Set(resource.meta.updated_at.micros()),
             deleted_at_us: Set(None),
             revision: Set(resource.meta.revision.0),
+            channels: Set(channels::text(&resource.channels)),
         })
     }
 
@@ -83,6 +88,7 @@ impl Table for Entity {
             patterns: cell::patterns(&row.patterns)?,
             format: cell::expect("format", PayloadFormat::from_code(row.format))?,
             filter: cell::filter(row.filter.as_deref())?,
+            channels: cell::expect("channels", channels::parse(row.channels.as_deref()))?,
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };

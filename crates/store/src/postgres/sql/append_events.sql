@@ -1,5 +1,5 @@
 -- Stores a batch of events with their deliveries, or for known ids nothing at all.
--- $1..$14 one array per column of the events, $15..$20 one per column of the deliveries.
+-- $1..$14 and $22 one array per column of the events, $15..$21 one per column of the deliveries.
 -- Answers the uids that were refused by the dedup key; normally none.
 -- Cost: one statement and one round trip per batch; per event one heap row and one index entry in
 -- event, event_dedup (when the sender chose the id) and, per delivery, delivery + two index entries.
@@ -18,14 +18,14 @@ with input as materialized (
   select uid from input where dedup and uid not in (select uid from fresh)
 ), stored as (
   insert into event (tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
-                     content_type, occurred_at_us, accepted_at_us, data)
+                     content_type, occurred_at_us, accepted_at_us, data, channels)
   select tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
-         content_type, occurred_at_us, accepted_at_us, data
+         content_type, occurred_at_us, accepted_at_us, data, channels
   from unnest(
     $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
-    $9::text[], $10::bigint[], $11::bigint[], $12::bytea[]
+    $9::text[], $10::bigint[], $11::bigint[], $12::bytea[], $22::text[]
   ) as t (tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
-          content_type, occurred_at_us, accepted_at_us, data)
+          content_type, occurred_at_us, accepted_at_us, data, channels)
   where uid not in (select uid from refused)
 ), queued as (
   insert into delivery (tenant_id, id, endpoint_id, event_uid, shard, format, round_at_us, due_at_us)

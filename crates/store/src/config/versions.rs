@@ -1,0 +1,186 @@
+//! Versions of event types: found below their type, judged before they are made, gone with it.
+
+use super::{
+    entity::{event_type, event_type_version},
+    table::{Identity, Table, full_name, live_by_id, of_tenant},
+    write::Write,
+};
+use crate::error::store_error;
+use event_type_version::{Column, Entity};
+use sea_orm::{
+    ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
+    QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
+};
+use turnbuckle_domain::{
+    Compatibility, Deletable, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
+    Fields, Precondition, Revision, StoreError, TenantId, Timestamp, VersionName, VersionsSeen,
+    version_limits,
+};
+
+fn live(tenant: TenantId, event_type: EventTypeId) -> Select<Entity> {
+    of_tenant::<Entity>(Some(tenant.uuid()))
+        .filter(Column::EventTypeId.eq(event_type.uuid()))
+        .filter(Column::DeletedAtUs.is_null())
+}
+
+/// The live version of this name.
+pub(super) async fn find(
+    db: &impl ConnectionTrait,
+    tenant: TenantId,
+    event_type: EventTypeId,
+    version: &VersionName,
+) -> Result<Option<EventTypeVersion>, Error> {
+    let named = live(tenant, event_type).filter(Column::Version.eq(version.as_str()));
+    one(db, named).await
+}
+
+/// The live version that was made last.
+pub(super) async fn latest(
+    db: &impl ConnectionTrait,
+    tenant: TenantId,
+    event_type: EventTypeId,
+) -> Result<Option<EventTypeVersion>, Error> {
+    one(db, live(tenant, event_type).order_by_desc(Column::Revision).limit(1)).await
+}
+
+async fn one(
+    db: &impl ConnectionTrait,
+    rows: Select<Entity>,
+) -> Result<Option<EventTypeVersion>, Error> {
+    let row = rows.one(db).await.map_err(store_error)?;
+    Ok(row.map(Entity::decode).transpose()?.map(|row| row.value))
+}
+
+/// Live versions by name, after the one given.
+pub(super) async fn list(
+    db: &impl ConnectionTrait,
+    tenant: TenantId,
+    event_type: EventTypeId,
+    after: Option<&str>,
+    limit: u16,
+) -> Result<Vec<EventTypeVersion>, Error> {
+    let mut page = live(tenant, event_type);
+    if let Some(after) = after {
+        page = page.filter(Column::Version.gt(after));
+    }
+    let page = page.order_by_asc(Column::Version).limit(u64::from(limit));
+    let rows = page.all(db).await.map_err(store_error)?;
+    rows.into_iter().map(|row| Ok(Entity::decode(row)?.value)).collect()
+}
+
+async fn latest_id(
+    write: &Write,
+    version: &EventTypeVersion,
+) -> Result<Option<EventTypeVersionId>, Error> {
+    let newest = live(version.tenant, version.event_type).order_by_desc(Column::Revision).limit(1);
+    let id = newest.select_only().column(Column::Id).into_tuple::<Uuid>();
+    let id = id.one(&write.transaction).await.map_err(store_error)?;
+    Ok(id.map(EventTypeVersionId::from_uuid))
+}
+
+/// The event type that a version belongs to, and its full name.
+pub(super) async fn owner(
+    write: &Write,
+    version: &EventTypeVersion,
+) -> Result<(EventType, String), Error> {
+    let parent = write.tenant_name(version.tenant).await?;
+    let id = version.event_type.to_string();
+    let wanted = Identity {
+        id: version.event_type.uuid(),
+        tenant: Some(version.tenant.uuid()),
+        name: &id,
+        revision: Revision::ZERO,
+    };
+    let owner = live_by_id::<event_type::Entity>(&write.transaction, &parent, &wanted).await?;
+    let name = full_name::<event_type::Entity>(&parent, owner.type_name.as_str());
+    Ok((owner, name))
+}
+
+/// What the caller has judged is still so, and there is room for one more.
+pub(super) async fn may_follow(
+    write: &Write,
+    (owner, name): &(EventType, String),
+    version: &EventTypeVersion,
+    seen: VersionsSeen,
+) -> Result<(), Error> {
+    let latest = latest_id(write, version).await?;
+    if seen != (VersionsSeen { event_type: owner.meta.revision, latest }) {
+        let current = owner.meta.revision.etag();
+        return Err(Error::Stale { resource: name.clone(), current });
+    }
+    let count = live(version.tenant, version.event_type).count(&write.transaction);
+    let count = usize::try_from(count.await.map_err(store_error)?).unwrap_or(usize::MAX);
+    if count < version_limits::VERSIONS {
+        return Ok(());
+    }
+    Err(Error::Precondition {
+        kind: Precondition::TooManyVersions,
+        subject: name.clone(),
+        message: format!("{name} has {count} versions and can have no more: delete old ones first"),
+    })
+}
+
+/// The version is not what the next one is compared with.
+pub(super) async fn may_go(
+    write: &Write,
+    (owner, name): &(EventType, String),
+    version: &EventTypeVersion,
+) -> Result<(), Error> {
+    let rule = owner.compatibility;
+    if rule == Compatibility::None || latest_id(write, version).await? != Some(version.id) {
+        return Ok(());
+    }
+    let subject = full_name::<Entity>(name, version.version.as_str());
+    Err(Error::Precondition {
+        kind: Precondition::LatestVersion,
+        message: format!(
+            "{subject} is the latest version, which the next one must be compatible with ({}): \
+             create a newer one first, or set the event type's compatibility to none",
+            rule.as_str()
+        ),
+        subject,
+    })
+}
+
+/// Makes tombstones of all versions of an event type. The record names them below it; their schemas
+/// are not read.
+pub(super) async fn bury_of_type(
+    write: &mut Write,
+    owner: &EventType,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let rows = live(owner.tenant, owner.id).select_only().columns([Column::Id, Column::Version]);
+    let rows = rows.into_tuple::<(Uuid, String)>().all(&write.transaction);
+    let rows = rows.await.map_err(store_error)?;
+    let along: Fields = rows
+        .into_iter()
+        .map(|(id, version)| {
+            let field = format!("{}.{version}", Entity::COLLECTION);
+            (field, EventTypeVersionId::from_uuid(id).to_string())
+        })
+        .collect();
+    write.note_along(along, Fields::new());
+    write.bury_rows::<Entity>(Column::EventTypeId, owner.id.uuid(), now).await
+}
+
+/// Rows changed after a revision. One that this program cannot read is left out and told: its last
+/// readable state stays in use, and it holds nothing else back (I13).
+pub(super) async fn changed_since(
+    db: &impl ConnectionTrait,
+    known: Revision,
+) -> Result<Vec<Deletable<EventTypeVersion>>, StoreError> {
+    let mut rows = Entity::find().filter(Column::Revision.gt(known.0));
+    if known == Revision::ZERO {
+        rows = rows.filter(Column::DeletedAtUs.is_null());
+    }
+    let rows = rows.order_by_asc(Column::Revision).order_by_asc(Column::Id).all(db).await;
+    let readable = |row: event_type_version::Model| {
+        let id = EventTypeVersionId::from_uuid(row.id);
+        let tell = |error: &super::cell::Malformed| {
+            let error = error as &dyn std::error::Error;
+            tracing::error!(error, %id, "a version of an event type cannot be read");
+        };
+        Entity::decode(row).inspect_err(tell).ok()
+    };
+    Ok(rows.map_err(store_error)?.into_iter().filter_map(readable).collect())
+}
