@@ -83,7 +83,7 @@ struct ValueDocument {
 impl TemplateDocument {
     fn read(&self, found: &mut Violations) -> Vec<Part> {
         const FIELD: &str = "signature.template";
-        let parts = match self {
+        match self {
             Self::Nothing => Vec::new(),
             Self::Text(text) => one(text, FIELD, Part::parse_template, found).unwrap_or_default(),
             Self::List(list) => {
@@ -93,8 +93,7 @@ impl TemplateDocument {
                 }
                 parts
             }
-        };
-        parts
+        }
     }
 }
 
