@@ -235,8 +235,8 @@ fn a_signature_in_another_encoding_is_refused() {
         let rewritten = match proof.encoding {
             Encoding::Base64 => value.trim_end_matches('=').to_owned(),
             _ => {
-                let at = value.find(|c: char| c == '=').map_or(0, |at| at + 1);
-                let bytes = data_encoding::HEXLOWER.decode(value[at..].as_bytes());
+                let at = value.find('=').map_or(0, |at| at + 1);
+                let bytes = data_encoding::HEXLOWER.decode(&value.as_bytes()[at..]);
                 let Ok(bytes) = bytes else { continue };
                 format!("{}{}", &value[..at], crate::sample::base64(&bytes))
             }
