@@ -49,6 +49,15 @@ fn a_scheme_of_ones_own_verifies() {
     assert!(sample.verify_under(&verifier, &keys).is_err());
 }
 
+#[test]
+fn a_scheme_is_the_same_in_every_format() {
+    let value: toml::Value = toml::from_str(CUSTOM).unwrap();
+    let json = serde_json::to_string(&value).unwrap();
+    let mut deserializer = serde_json::Deserializer::from_str(&json);
+    let from_json = Scheme::from_document(&mut deserializer).unwrap();
+    assert_eq!(from_json, Scheme::from_toml(CUSTOM).unwrap());
+}
+
 fn violations(text: &str) -> Vec<String> {
     match Scheme::from_toml(text) {
         Err(DocumentError::Rules(found)) => {
