@@ -5,6 +5,7 @@
 
 mod certificates;
 mod custom;
+mod forgeries;
 mod handshakes;
 mod hostile;
 mod mutations;
