@@ -93,6 +93,7 @@ mod key;
 mod key_text;
 mod mac;
 mod profile;
+pub mod scheme;
 mod sign;
 mod verify;
 mod verifying_key;

@@ -81,6 +81,12 @@ pub struct UnknownName {
     known: &'static str,
 }
 
+impl UnknownName {
+    pub(crate) const fn new(what: &'static str, known: &'static str) -> Self {
+        Self { what, known }
+    }
+}
+
 impl FromStr for Profile {
     type Err = UnknownName;
 
