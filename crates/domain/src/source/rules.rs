@@ -179,6 +179,7 @@ impl ValueSource {
                 ValuePart::Header(name) => check_header(name, &at("header"), violations),
                 ValuePart::JsonPath(path) => check_single(path, &at("json_path"), violations),
                 ValuePart::Query(name) => check_text(name, &at("query"), violations),
+                ValuePart::Form(name) => check_text(name, &at("form"), violations),
                 ValuePart::Fixed(text) => check_text(text, &at("fixed"), violations),
             }
         }

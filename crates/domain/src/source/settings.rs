@@ -40,6 +40,8 @@ pub enum ValuePart {
     JsonPath(JsonPath),
     /// A parameter of the URL.
     Query(String),
+    /// A field of a form body.
+    Form(String),
     /// This text.
     Fixed(String),
 }

@@ -7,6 +7,8 @@ use super::names::named;
 ///
 /// Handshakes recur at some providers, so they belong to a source for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Handshake {
     /// Names it in logs and metrics, such as `url-verification`.
     pub name: String,
@@ -24,6 +26,8 @@ pub struct Handshake {
 
 /// Something that holds for a request or does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Condition {
     /// The method is this one (upper case).
     Method(String),
@@ -42,6 +46,8 @@ pub enum Condition {
 
 /// What a value is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Expected {
     /// This text.
     Text(String),
@@ -53,6 +59,8 @@ pub enum Expected {
 
 /// The answer to a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Reply {
     /// 200 to 299.
     pub status: u16,
@@ -67,6 +75,8 @@ pub struct Reply {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Piece {
     /// Fixed text.
     Literal(String),

@@ -94,6 +94,16 @@ fn ids(ring: &KeyRing, states: &[KeyState], now: Timestamp) -> Vec<KeyId> {
     ring.keys.iter().filter(among).map(|key| key.id).collect()
 }
 
+/// A verb that may end keys, when it was done.
+fn ends(open: Vec<KeyId>, outcome: Result<(), Precondition>) -> Effect {
+    outcome.map_or(Effect::None, |()| Effect::Ends(open))
+}
+
+/// A verb that ends no key, done or not.
+fn unharmed(_outcome: Result<(), Precondition>) -> Effect {
+    Effect::None
+}
+
 struct Model {
     ring: KeyRing,
     revoked: BTreeMap<KeyId, Timestamp>,
@@ -109,29 +119,26 @@ impl Model {
         // Never so short that the clock alone ends it before the check.
         let overlap = Duration::from_secs(1 + self.pick(8000) as u64);
         match self.pick(5) {
-            0 => drop(self.ring.stage(key(number, now), now)),
-            1 => drop(self.ring.activate(overlap, now)),
+            0 => unharmed(self.ring.stage(key(number, now), now)),
+            1 => unharmed(self.ring.activate(overlap, now)),
             2 => {
                 let force = self.pick(2) == 0;
                 let open = ids(&self.ring, &[KeyState::Staged, KeyState::Retiring], now);
-                drop(self.ring.rotate(key(number, now), overlap, force, now));
-                return Effect::Ends(open);
+                ends(open, self.ring.rotate(key(number, now), overlap, force, now))
             }
             3 => {
                 let open = ids(&self.ring, &[KeyState::Retiring], now);
-                drop(self.ring.rollback(overlap, now));
-                return Effect::Ends(open);
+                ends(open, self.ring.rollback(overlap, now))
             }
-            _ if self.ring.keys.is_empty() => {}
+            _ if self.ring.keys.is_empty() => Effect::None,
             _ => {
                 let id = self.ring.keys[self.pick(self.ring.keys.len())].id;
                 if self.ring.revoke_incoming(id, "model", now).is_ok() {
                     self.revoked.insert(id, now);
                 }
-                return Effect::Ends(vec![id]);
+                Effect::Ends(vec![id])
             }
         }
-        Effect::None
     }
 }
 

@@ -12,7 +12,7 @@ mod rules;
 mod settings;
 mod text;
 
-pub use json_path::{InvalidJsonPath, JsonPath, JsonStep};
+pub use json_path::{JsonPath, JsonStep};
 pub use settings::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IntakeLimits,
     Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, SourceSettings, TimestampWindow,
