@@ -14,19 +14,24 @@ const FINGERPRINT_BYTES: usize = 8;
 
 /// The fingerprint of an HMAC key: through a MAC, so the secret itself is never hashed plainly.
 pub(crate) fn of_mac_key(key: &MacKey) -> String {
-    render(KeyAlgorithm::HmacSha256, &key.mac(&[DOMAIN]))
+    render(KeyAlgorithm::HmacSha256.as_str(), &key.mac(&[DOMAIN]))
 }
 
 /// The fingerprint of an Ed25519 pair, the same for its private and its public half.
 pub(crate) fn of_public_key(key: &ed25519_dalek::VerifyingKey) -> String {
-    render(KeyAlgorithm::Ed25519, key.as_bytes())
+    render(KeyAlgorithm::Ed25519.as_str(), key.as_bytes())
 }
 
-fn render(algorithm: KeyAlgorithm, public_digest: &[u8]) -> String {
+/// The fingerprint of a public key of another algorithm.
+pub(crate) fn of_public_bytes(algorithm: &str, bytes: &[u8]) -> String {
+    render(algorithm, bytes)
+}
+
+fn render(algorithm: &str, public_digest: &[u8]) -> String {
     let hash = Sha256::new()
         .chain_update(DOMAIN)
         .chain_update([0])
-        .chain_update(algorithm.as_str())
+        .chain_update(algorithm)
         .chain_update([0])
         .chain_update(public_digest)
         .finalize();

@@ -86,9 +86,15 @@ pub(crate) fn encode_secret(prefix: &str, bytes: &[u8]) -> SecretText {
 }
 
 /// The text of a secret: wiped on drop, shown only where [`SecretText::expose`] is called.
+#[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {
+    /// Takes a text over; there is no other copy of it if the caller keeps none.
+    pub(crate) fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
     /// The secret itself. Every call is a place to review.
     #[must_use]
     pub fn expose(&self) -> &str {

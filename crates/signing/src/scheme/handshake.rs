@@ -1,14 +1,24 @@
 //! Questions that a provider asks before, or between, its webhooks.
 
+use std::borrow::Cow;
+
+use subtle::{Choice, ConstantTimeEq};
+
+use super::entry::encode_text;
+use super::json;
+use super::key::SchemeKey;
+use super::limits::{MAX_CHALLENGE_BYTES, MAX_VALUE_BYTES};
 use super::locator::Locator;
 use super::names::named;
+use super::refusal::{Refusal, Role};
+use super::request::{Context, View};
 
 /// A question and its answer: a request that is no event, such as the check of a new URL.
 ///
 /// Handshakes recur at some providers, so they belong to a source for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Handshake {
     /// Names it in logs and metrics, such as `url-verification`.
     pub name: String,
@@ -26,8 +36,8 @@ pub struct Handshake {
 
 /// Something that holds for a request or does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Condition {
     /// The method is this one (upper case).
     Method(String),
@@ -46,8 +56,8 @@ pub enum Condition {
 
 /// What a value is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Expected {
     /// This text.
     Text(String),
@@ -59,8 +69,8 @@ pub enum Expected {
 
 /// The answer to a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reply {
     /// 200 to 299.
     pub status: u16,
@@ -75,8 +85,8 @@ pub struct Reply {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Piece {
     /// Fixed text.
     Literal(String),
@@ -113,3 +123,165 @@ pub enum Escape {
 }
 
 named!(Escape, "escape", { Plain => "plain", Json => "json" });
+
+/// The answer to a handshake, ready to be sent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandshakeReply {
+    /// The status.
+    pub status: u16,
+    /// Headers besides `content-length`; `x-content-type-options: nosniff` is among them.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+    /// The secret that the request brought, to be kept as the source's key. Only for a source that
+    /// has none.
+    pub learned_secret: Option<crate::SecretText>,
+}
+
+impl std::fmt::Debug for HandshakeReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Headers and body may hold a secret or a MAC.
+        write!(f, "HandshakeReply({})", self.status)
+    }
+}
+
+/// Why a handshake is not answered; for the operator alone, like a [`Refusal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeError {
+    /// A value is missing, repeated, malformed or too long.
+    #[error(transparent)]
+    Value(#[from] Refusal),
+    /// A value is not fit to be echoed: not visible ASCII.
+    #[error("the value to be echoed is not visible ASCII")]
+    NotPlain,
+    /// A value is not fit to be signed: no plain token.
+    #[error("the challenge is no plain token")]
+    NotAChallenge,
+    /// None of the keys can make a MAC.
+    #[error("there is no key to answer with")]
+    NoKey,
+    /// The request brings a secret, and there is one already.
+    #[error("the request brings a secret, and the source has one already")]
+    SecretKnown,
+}
+
+impl Handshake {
+    /// Whether a request is this handshake. A request that cannot be read is none.
+    pub(crate) fn fits(&self, view: &View<'_>, keys: &[&SchemeKey], context: &Context<'_>) -> bool {
+        self.when.iter().all(|condition| holds(condition, view, keys, context))
+    }
+}
+
+fn holds(
+    condition: &Condition,
+    view: &View<'_>,
+    keys: &[&SchemeKey],
+    context: &Context<'_>,
+) -> bool {
+    match condition {
+        Condition::Method(method) => view.request.method == method,
+        Condition::Present(at) => value(view, at).is_ok(),
+        Condition::EmptyArray(path) => json::is_empty_array(view.document, path),
+        Condition::Equals { at, expected } => {
+            let Ok(value) = value(view, at) else { return false };
+            let equal = match expected {
+                Expected::Text(text) => text.as_bytes().ct_eq(&value),
+                Expected::Setting(name) => match context.setting(name) {
+                    Ok(setting) => setting.as_bytes().ct_eq(&value),
+                    Err(_) => Choice::from(0),
+                },
+                Expected::Key => {
+                    keys.iter().fold(Choice::from(0), |equal, key| equal | key.is_token(&value))
+                }
+            };
+            bool::from(equal)
+        }
+    }
+}
+
+fn value<'a>(view: &View<'a>, at: &Locator) -> Result<Cow<'a, [u8]>, Refusal> {
+    view.need(at, Role::Handshake, MAX_VALUE_BYTES)
+}
+
+pub(crate) fn answer(
+    handshake: &Handshake,
+    view: &View<'_>,
+    keys: &[&SchemeKey],
+    context: &Context<'_>,
+) -> Result<HandshakeReply, HandshakeError> {
+    let learned_secret = match &handshake.learns_secret {
+        Some(_) if !keys.is_empty() => return Err(HandshakeError::SecretKnown),
+        Some(at) => {
+            let bytes = value(view, at)?;
+            Some(crate::SecretText::new(plain(&bytes)?))
+        }
+        None => None,
+    };
+    let reply = &handshake.reply;
+    let mut headers = vec![("x-content-type-options".to_owned(), "nosniff".to_owned())];
+    if !reply.content_type.is_empty() {
+        headers.push(("content-type".to_owned(), reply.content_type.clone()));
+    }
+    for (name, pieces) in &reply.headers {
+        let value = write(handshake, pieces, view, keys, context)?;
+        headers.push((name.clone(), plain(value.as_bytes())?));
+    }
+    let body = write(handshake, &reply.body, view, keys, context)?;
+    Ok(HandshakeReply { status: reply.status, headers, body, learned_secret })
+}
+
+fn write(
+    handshake: &Handshake,
+    pieces: &[Piece],
+    view: &View<'_>,
+    keys: &[&SchemeKey],
+    context: &Context<'_>,
+) -> Result<String, HandshakeError> {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Setting(name) => text.push_str(context.setting(name)?),
+            Piece::Echo { at, escape } => {
+                let bytes = value(view, at)?;
+                text.push_str(&match escape {
+                    Escape::Plain => plain(&bytes)?,
+                    Escape::Json => json_escaped(&bytes)?,
+                });
+            }
+            Piece::Hmac { of, encoding } => {
+                let bytes = value(view, of)?;
+                if !handshake.signed && !is_challenge(&bytes) {
+                    return Err(HandshakeError::NotAChallenge);
+                }
+                let mac = keys.iter().find_map(|key| key.mac(&bytes));
+                let mac = mac.ok_or(HandshakeError::NoKey)?;
+                text.push_str(&encode_text(mac.as_slice(), *encoding));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Visible ASCII and blanks: no answer becomes a page or a second header.
+fn plain(bytes: &[u8]) -> Result<String, HandshakeError> {
+    let visible = bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
+    // A page needs an opening bracket.
+    if visible && !bytes.contains(&b'<') {
+        String::from_utf8(bytes.to_vec()).map_err(|_| HandshakeError::NotPlain)
+    } else {
+        Err(HandshakeError::NotPlain)
+    }
+}
+
+fn json_escaped(bytes: &[u8]) -> Result<String, HandshakeError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| HandshakeError::NotPlain)?;
+    let quoted = serde_json::to_string(text).map_err(|_| HandshakeError::NotPlain)?;
+    let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    Ok(inner.unwrap_or_default().to_owned())
+}
+
+fn is_challenge(bytes: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=+/".contains(byte);
+    (1..=MAX_CHALLENGE_BYTES).contains(&bytes.len()) && bytes.iter().all(allowed)
+}

@@ -11,8 +11,8 @@ use super::limits::{MAX_JSON_PATH_BYTES, MAX_JSON_STEPS};
 /// stands for every element, and `["a.b"]` is a name that is not made of letters, digits, `_`, `-`
 /// and `$` alone. The text form and the value convert both ways without loss.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct JsonPath {
     steps: Vec<JsonStep>,
 }

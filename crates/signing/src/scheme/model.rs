@@ -11,8 +11,8 @@ use super::proof::Proof;
 /// Plain data, free to build; what checks it and works with it is the verifier, which takes only
 /// schemes without violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scheme {
     /// How a request proves where it comes from.
     pub proof: Proof,
@@ -41,8 +41,8 @@ pub struct Scheme {
 
 /// Where keys come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeySource {
     /// From the key ring of the source.
     KeyRing,
@@ -69,8 +69,8 @@ pub enum KeySource {
 
 /// The time of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TimestampRule {
     /// Where it stands.
     pub at: Locator,
@@ -127,8 +127,8 @@ named!(UrlVariant, "URL variant", {
 
 /// Something that must hold after the proof; compared in constant time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Where the value stands.
     pub at: Locator,
@@ -138,8 +138,8 @@ pub struct Claim {
 
 /// What a claim's value must equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClaimValue {
     /// This text.
     Text(String),

@@ -8,8 +8,8 @@ use super::template::Part;
 
 /// How a request proves where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Proof {
     /// A signature (or a shared token) that stands in the request.
     Signature(SignatureProof),
@@ -19,8 +19,8 @@ pub enum Proof {
 
 /// A signature over parts of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SignatureProof {
     /// Where signatures stand; all places count, and any right signature will do. 1 to
     /// [`MAX_SIGNATURE_SOURCES`](super::limits::MAX_SIGNATURE_SOURCES).
@@ -53,8 +53,8 @@ pub struct SignatureProof {
 /// Entries of other tags, of the wrong length or that do not decode are passed over: a malformed
 /// entry never hides a good one behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SignatureSyntax {
     /// Between the entries of a list; without it the whole value is one entry. Printable ASCII.
     pub item_separator: Option<char>,
@@ -88,8 +88,8 @@ named!(Encoding, "encoding", {
 
 /// One algorithm, the entries it is for, and its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AlgorithmRule {
     /// What is computed.
     pub algorithm: Algorithm,
@@ -156,8 +156,8 @@ impl Algorithm {
 
 /// How a key is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyRule {
     /// How the text becomes the key. Never guessed: the same looking text is used in different
     /// ways by different senders.
@@ -209,8 +209,8 @@ named!(KeyDigest, "key digest", { Sha1 => "sha1", Sha256 => "sha256" });
 
 /// A JSON Web Token that vouches for the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JwtProof {
     /// Where the token stands.
     pub source: Locator,
@@ -264,8 +264,8 @@ named!(JwtAlgorithm, "token algorithm", {
 
 /// The claim of a token that holds the SHA-256 of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BodyHashClaim {
     /// The name of the claim.
     pub claim: String,
@@ -278,8 +278,8 @@ pub struct BodyHashClaim {
 
 /// The claim of a token that holds the SHA-256 of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UrlHashClaim {
     /// The name of the claim.
     pub claim: String,

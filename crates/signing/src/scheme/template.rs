@@ -5,8 +5,8 @@ use super::locator::Locator;
 /// One part of what is signed. The signed bytes are the parts of a template one after another,
 /// with nothing between them that is not a part itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
     /// Fixed text, such as `.` or `v0:`.
     Literal(String),
@@ -48,8 +48,8 @@ pub enum Part {
 
 /// What happens without a [`Part::Value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WhenAbsent {
     /// The request is refused.
     Refuse,
