@@ -33,12 +33,17 @@ mod event_type;
 mod grpc;
 mod headers;
 mod key_material;
+mod key_owner;
 mod key_ring;
 mod names;
 mod page;
+mod preset_settings;
 mod retry_policy;
+mod source;
+mod source_preset;
 mod subscription;
 mod tenant;
+mod verification;
 mod write;
 
 pub use dependencies::Dependencies;
@@ -48,8 +53,8 @@ use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     audit_server::AuditServer, endpoints_server::EndpointsServer,
     event_types_server::EventTypesServer, keys_server::KeysServer,
-    retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
-    tenants_server::TenantsServer,
+    retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -94,6 +99,10 @@ impl ControlPlane {
             )
             .add_service(
                 KeysServer::new(grpc::key_ring::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                SourcesServer::new(grpc::source::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

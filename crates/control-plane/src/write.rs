@@ -3,7 +3,8 @@
 use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant, Violation,
+    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Source, Subscription, Tenant,
+    Violation,
 };
 
 /// How often a change without etag is tried against other writers. Each failure means that somebody
@@ -32,7 +33,7 @@ macro_rules! rows {
     )*};
 }
 
-rows!(Tenant, EventType, RetryPolicy, Endpoint, Subscription);
+rows!(Tenant, EventType, RetryPolicy, Endpoint, Subscription, Source);
 
 /// Refuses an etag that is not current.
 pub(crate) fn check_etag(

@@ -16,10 +16,10 @@ pub use json_path::{JsonPath, JsonStep};
 pub use settings::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IntakeLimits,
     Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, SourceSettings, TimestampWindow,
-    Unprocessable, UnknownVersion, ValuePart, ValueSource, WithoutId,
+    UnknownVersion, Unprocessable, ValuePart, ValueSource, WithoutId,
 };
 
-use crate::{Labels, Meta, Random, ResourceId, SourceId, TenantId, Timestamp};
+use crate::{Labels, Meta, ResourceId, SourceId, TenantId, Timestamp};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// Bounds of sources, each with its reason.
@@ -176,11 +176,9 @@ impl IngestToken {
     /// 26 symbols of 5 bits each.
     pub const LENGTH: usize = 26;
 
-    /// A fresh token.
+    /// A token of random bytes. Where it must not be guessed, they come from the operating system.
     #[must_use]
-    pub fn generate(random: &dyn Random) -> Self {
-        let mut bytes = [0; Self::LENGTH];
-        random.fill(&mut bytes);
+    pub fn from_random(bytes: [u8; Self::LENGTH]) -> Self {
         Self(bytes.map(|byte| char::from(TOKEN_SYMBOLS[usize::from(byte & 31)])).iter().collect())
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod key_ring;
 pub(crate) mod retry_policy;
+pub(crate) mod source;
 pub(crate) mod subscription;
 pub(crate) mod tenant;
 

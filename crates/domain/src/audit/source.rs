@@ -7,7 +7,8 @@ use serde_json::Value;
 impl Audited for Source {
     fn fields(&self) -> Fields {
         let owner = self.id.uuid();
-        let hidden = |field: &str, value: &str| format!("(value {})", fingerprint(owner, field, value));
+        let hidden =
+            |field: &str, value: &str| format!("(value {})", fingerprint(owner, field, value));
         let mut fields = Fields::new();
         put(&mut fields, "uid", self.id.to_string());
         put(&mut fields, "display_name", &self.display_name);
@@ -67,14 +68,13 @@ fn put_value(fields: &mut Fields, path: &str, value: &Value) {
 mod tests {
     use super::*;
     use crate::{
-        IngestPath, IngestToken, Labels, Meta, ResourceId, SchemeDocument, SeededRandom, SourceId,
+        IngestPath, IngestToken, Labels, Meta, ResourceId, SchemeDocument, SourceId,
         SourceSettings, TenantId, Timestamp, ValueSource, diff,
     };
     use std::{collections::BTreeMap, time::Duration};
     use uuid::Uuid;
 
     fn source() -> Source {
-        let random = SeededRandom::from_number(1);
         Source {
             id: SourceId::from_uuid(Uuid::from_u128(1)),
             tenant: TenantId::from_uuid(Uuid::from_u128(2)),
@@ -82,7 +82,7 @@ mod tests {
             display_name: "Shop".to_owned(),
             scheme: SchemeChoice::Preset("github".to_owned()),
             scheme_settings: BTreeMap::from([("webhook_id".to_owned(), "hunter2".to_owned())]),
-            path: IngestPath::new(IngestToken::generate(&random)),
+            path: IngestPath::new(IngestToken::from_random([1; IngestToken::LENGTH])),
             public_url: Some("https://in.example/?key=hunter2".to_owned()),
             settings: SourceSettings::default(),
             labels: Labels::default(),
@@ -103,7 +103,7 @@ mod tests {
     fn a_change_shows_the_fields_that_differ() {
         let before = source();
         let mut after = before.clone();
-        let fresh = IngestToken::generate(&SeededRandom::from_number(2));
+        let fresh = IngestToken::from_random([2; IngestToken::LENGTH]);
         after.path.rotate(fresh, Duration::from_secs(60), Timestamp::from_micros(0));
         after.settings.dedup.event_id = vec![ValueSource::header("x-id")];
         let document = r#"{"proof":{"items":[1,true,null,"x"]}}"#;

@@ -81,8 +81,7 @@ impl Key {
 
     /// Destroys material that was kept for the alarm only, when its time is over.
     pub(super) fn forget(&mut self, now: Timestamp) {
-        let over =
-            self.retire_at.is_some_and(|end| now.since(end) > incoming_limits::ALARM_WINDOW);
+        let over = self.retire_at.is_some_and(|end| now.since(end) > incoming_limits::ALARM_WINDOW);
         if self.state == KeyState::Revoked && over {
             self.secret = None;
         }

@@ -177,13 +177,7 @@ mod tests {
             ("[0].sg_event_id", vec![JsonStep::Index(0), name("sg_event_id")]),
             (
                 r#"a[12]["x.y\" ]"].$b[*]"#,
-                vec![
-                    name("a"),
-                    JsonStep::Index(12),
-                    name("x.y\" ]"),
-                    name("$b"),
-                    JsonStep::Every,
-                ],
+                vec![name("a"), JsonStep::Index(12), name("x.y\" ]"), name("$b"), JsonStep::Every],
             ),
             ("größe", vec![name("größe")]),
         ] {

@@ -18,12 +18,7 @@ const CREDENTIAL_WORDS: [&str; 6] = ["signature", "token", "secret", "hmac", "ap
 impl SourceSettings {
     /// Notes everything wrong. `field` is where the settings stand in a request; `scheme` is the
     /// tolerance of the source's scheme, none when its requests carry no time.
-    pub fn check(
-        &self,
-        field: &str,
-        scheme: Option<TimestampWindow>,
-        violations: &mut Violations,
-    ) {
+    pub fn check(&self, field: &str, scheme: Option<TimestampWindow>, violations: &mut Violations) {
         let at = |part: &str| format!("{field}.{part}");
         self.event.check(&at("event"), violations);
         self.dedup.check(&at("dedup"), self.timestamp.or(scheme), violations);
@@ -59,12 +54,7 @@ impl EventMapping {
 }
 
 impl Dedup {
-    fn check(
-        &self,
-        field: &str,
-        tolerance: Option<TimestampWindow>,
-        violations: &mut Violations,
-    ) {
+    fn check(&self, field: &str, tolerance: Option<TimestampWindow>, violations: &mut Violations) {
         check_values(&self.event_id, &format!("{field}.event_id"), violations);
         let excluded = format!("{field}.excluded_fields");
         check_count(self.excluded_fields.len(), limits::EXCLUDED_FIELDS, &excluded, violations);

@@ -1,8 +1,8 @@
 //! Settings, tokens and paths of sources.
 
-use super::*;
 use super::source_limits as limits;
-use crate::{SeededRandom, TypePattern, Violations};
+use super::*;
+use crate::{Random as _, SeededRandom, TypePattern, Violations};
 
 fn path(text: &str) -> JsonPath {
     JsonPath::parse(text).unwrap()
@@ -63,7 +63,6 @@ fn full() -> SourceSettings {
         ..SourceSettings::default()
     }
 }
-
 
 #[test]
 fn settings_are_stored_as_a_document_and_come_back() {
@@ -151,7 +150,9 @@ fn a_window_of_its_own_decides_how_long_ids_are_remembered() {
 }
 
 fn token(seed: u64) -> IngestToken {
-    IngestToken::generate(&SeededRandom::from_number(seed))
+    let mut bytes = [0; IngestToken::LENGTH];
+    SeededRandom::from_number(seed).fill(&mut bytes);
+    IngestToken::from_random(bytes)
 }
 
 #[test]

@@ -10,8 +10,7 @@ use super::limits::{MAX_JSON_PATH_BYTES, MAX_JSON_STEPS};
 /// Written as names with dots between them; `[3]` picks an element of an array (from 0), `[*]`
 /// stands for every element, and `["a.b"]` is a name that is not made of letters, digits, `_`, `-`
 /// and `$` alone. The text form and the value convert both ways without loss.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JsonPath {
     steps: Vec<JsonStep>,

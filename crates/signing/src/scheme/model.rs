@@ -10,8 +10,7 @@ use super::proof::Proof;
 ///
 /// Plain data, free to build; what checks it and works with it is the verifier, which takes only
 /// schemes without violations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
     /// How a request proves where it comes from.
@@ -40,8 +39,7 @@ pub struct Scheme {
 }
 
 /// Where keys come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeySource {
     /// From the key ring of the source.
@@ -68,8 +66,7 @@ pub enum KeySource {
 }
 
 /// The time of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimestampRule {
     /// Where it stands.
@@ -126,8 +123,7 @@ named!(UrlVariant, "URL variant", {
 });
 
 /// Something that must hold after the proof; compared in constant time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Where the value stands.
@@ -137,8 +133,7 @@ pub struct Claim {
 }
 
 /// What a claim's value must equal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClaimValue {
     /// This text.

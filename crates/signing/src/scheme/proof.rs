@@ -7,8 +7,7 @@ use super::names::named;
 use super::template::Part;
 
 /// How a request proves where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Proof {
     /// A signature (or a shared token) that stands in the request.
@@ -18,8 +17,7 @@ pub enum Proof {
 }
 
 /// A signature over parts of the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureProof {
     /// Where signatures stand; all places count, and any right signature will do. 1 to
@@ -52,8 +50,7 @@ pub struct SignatureProof {
 ///
 /// Entries of other tags, of the wrong length or that do not decode are passed over: a malformed
 /// entry never hides a good one behind it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureSyntax {
     /// Between the entries of a list; without it the whole value is one entry. Printable ASCII.
@@ -87,8 +84,7 @@ named!(Encoding, "encoding", {
 });
 
 /// One algorithm, the entries it is for, and its keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmRule {
     /// What is computed.
@@ -155,8 +151,7 @@ impl Algorithm {
 }
 
 /// How a key is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRule {
     /// How the text becomes the key. Never guessed: the same looking text is used in different
@@ -208,8 +203,7 @@ pub enum KeyDigest {
 named!(KeyDigest, "key digest", { Sha1 => "sha1", Sha256 => "sha256" });
 
 /// A JSON Web Token that vouches for the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JwtProof {
     /// Where the token stands.
@@ -263,8 +257,7 @@ named!(JwtAlgorithm, "token algorithm", {
 });
 
 /// The claim of a token that holds the SHA-256 of the body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyHashClaim {
     /// The name of the claim.
@@ -277,8 +270,7 @@ pub struct BodyHashClaim {
 }
 
 /// The claim of a token that holds the SHA-256 of the URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UrlHashClaim {
     /// The name of the claim.
