@@ -14,3 +14,4 @@ mod followers;
 mod keys;
 mod names;
 mod references;
+mod sources;
