@@ -5,6 +5,7 @@
 //! may be, and how to answer the questions a provider asks before it sends anything (handshakes).
 
 mod certificate;
+mod document;
 mod entry;
 mod form;
 mod handshake;
@@ -23,6 +24,7 @@ mod refusal;
 mod request;
 mod signature;
 mod template;
+mod text;
 mod time;
 mod url;
 mod validate;
@@ -32,6 +34,7 @@ mod wanted;
 mod weakness;
 
 pub use certificate::{MAX_CHAIN, MAX_CHAIN_BYTES};
+pub use document::DocumentError;
 pub use handshake::{
     Condition, Escape, Expected, Handshake, HandshakeError, HandshakeReply, Piece, Reply,
 };
@@ -41,7 +44,7 @@ pub use locator::Locator;
 pub use model::{
     BodyForm, Claim, ClaimValue, KeySource, Scheme, TimeUnit, TimestampRule, UrlVariant,
 };
-pub use preset::{EventRule, Evidence, Preset};
+pub use preset::{EventRule, Evidence, Preset, preset, presets};
 pub use proof::{
     Algorithm, AlgorithmRule, BodyHashClaim, Encoding, JwtAlgorithm, JwtProof, KeyDigest,
     KeyEncoding, KeyRule, Proof, SignatureProof, SignatureSyntax, UrlHashClaim,
@@ -49,6 +52,7 @@ pub use proof::{
 pub use refusal::{Refusal, Role};
 pub use request::{Context, Request};
 pub use template::{Part, WhenAbsent};
+pub use text::TextError;
 pub use verifier::{Verified, Verifier};
 pub use violation::{Violation, Violations};
 pub use wanted::{MAX_SET_BYTES, MAX_SET_KEYS, WantedKey};

@@ -1,5 +1,7 @@
 //! What is known about a provider.
 
+use std::sync::LazyLock;
+
 use super::json_path::JsonPath;
 use super::locator::Locator;
 use super::model::Scheme;
@@ -62,4 +64,142 @@ pub struct EventRule {
     pub items: Option<JsonPath>,
     /// The form field whose value is the JSON payload, at senders that wrap it in a form.
     pub form_payload: Option<String>,
+}
+
+/// The files, one for each preset, in the order of their names.
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        const FILES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../presets/", $name, ".toml")))),+];
+    };
+}
+
+files![
+    "adyen",
+    "adyen-platform",
+    "asana",
+    "aws-sns",
+    "aws-sns-v1",
+    "bird",
+    "bitbucket",
+    "box",
+    "braintree",
+    "calcom",
+    "calendly",
+    "circleci",
+    "coinbase-commerce",
+    "discord",
+    "docusign",
+    "dropbox",
+    "github",
+    "gitlab",
+    "gitlab-token",
+    "gocardless",
+    "hub",
+    "hubspot-v1",
+    "hubspot-v2",
+    "hubspot-v3",
+    "intercom",
+    "lemon-squeezy",
+    "line",
+    "linear",
+    "livekit",
+    "mailgun",
+    "meta",
+    "microsoft-graph",
+    "midtrans",
+    "midtrans-iris",
+    "notion",
+    "nylas",
+    "okta",
+    "onfido",
+    "openai",
+    "paddle",
+    "pagerduty",
+    "paypal",
+    "plivo",
+    "postmark",
+    "pusher",
+    "quickbooks",
+    "razorpay",
+    "retell",
+    "sendgrid",
+    "sentry",
+    "shopify",
+    "slack",
+    "square",
+    "standard-webhooks",
+    "stream-chat",
+    "stripe",
+    "svix",
+    "telnyx",
+    "trello",
+    "turnbuckle",
+    "twilio-form",
+    "twilio-json",
+    "twitch",
+    "typeform",
+    "vercel",
+    "vonage",
+    "workos",
+    "x",
+    "xendit",
+    "xero",
+    "zendesk",
+    "zoom",
+];
+
+/// A test holds that every file is read; so none is missing here.
+static PRESETS: LazyLock<Vec<Preset>> =
+    LazyLock::new(|| FILES.iter().filter_map(|(_, text)| Preset::from_toml(text).ok()).collect());
+
+/// All presets by name. They are read once, at the first call.
+#[must_use]
+pub fn presets() -> &'static [Preset] {
+    &PRESETS
+}
+
+/// The preset of that name.
+#[must_use]
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    let found = PRESETS.binary_search_by(|preset| preset.name.as_str().cmp(name));
+    found.ok().and_then(|index| PRESETS.get(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_read_and_named_after_its_preset() {
+        for (name, text) in FILES {
+            let preset = Preset::from_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(preset.name, *name);
+        }
+        assert_eq!(presets().len(), FILES.len());
+    }
+
+    #[test]
+    fn presets_are_found_by_name() {
+        assert!(presets().is_sorted_by_key(|preset| &preset.name));
+        for known in presets() {
+            assert_eq!(preset(&known.name), Some(known));
+        }
+        assert_eq!(preset("nobody"), None);
+    }
+
+    #[test]
+    fn windows_cover_a_replay_and_statuses_are_success() {
+        for preset in presets() {
+            let tolerance = preset
+                .scheme
+                .timestamp
+                .as_ref()
+                .map_or(0, |rule| rule.max_age_seconds + rule.max_future_seconds);
+            // Otherwise a request could be replayed after its id is forgotten.
+            assert!(preset.dedup_window_seconds >= tolerance, "{}", preset.name);
+            assert!((200..=299).contains(&preset.accepted_status), "{}", preset.name);
+            assert!(!preset.title.is_empty(), "{}", preset.name);
+        }
+    }
 }

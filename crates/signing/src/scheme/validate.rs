@@ -40,14 +40,13 @@ impl Scheme {
         found.into_result()
     }
 
-    /// Whether the template covers the whole body, directly or through its hash.
+    /// Whether the template covers the whole body, directly or through its hash. A CRC does not
+    /// count: another body with the same one is quickly made.
     #[must_use]
     pub fn covers_body(&self) -> bool {
         match &self.proof {
             Proof::Signature(proof) => {
-                let covered = |part: &Part| {
-                    matches!(part, Part::Body | Part::BodyCrc32 | Part::BodySha256Hex)
-                };
+                let covered = |part: &Part| matches!(part, Part::Body | Part::BodySha256Hex);
                 proof.template.iter().any(covered)
                     || (proof.template.contains(&Part::Url) && self.claims_body_hash())
                     || proof.template.contains(&Part::SortedForm)
@@ -144,7 +143,17 @@ fn check_expected(scheme: &Scheme, field: &str, expected: &Expected, found: &mut
     match expected {
         Expected::Text(text) => check_text(field, text, found),
         Expected::Setting(name) => check_setting(scheme, field, name, found),
-        Expected::Key => {}
+        Expected::Key => {
+            let token = match &scheme.proof {
+                Proof::Signature(proof) => {
+                    proof.algorithms.iter().any(|rule| rule.algorithm == Algorithm::Equality)
+                }
+                Proof::Jwt(_) => false,
+            };
+            if !token {
+                found.add(field, "a key can be compared only where it is sent as a token");
+            }
+        }
     }
 }
 

@@ -1,0 +1,15 @@
+//! The declarative scheme, judged by requests that others published and by requests that an
+//! attacker would send.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod certificates;
+mod custom;
+mod handshakes;
+mod hostile;
+mod mutations;
+mod own;
+mod presets;
+mod sample;
+mod tokens;
+mod vectors;
