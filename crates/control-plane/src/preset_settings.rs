@@ -1,6 +1,5 @@
 //! What a source is set to that says nothing: what its preset knows, and the defaults.
 
-use crate::verification;
 use std::time::Duration;
 use turnbuckle_domain::{
     Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, ValuePart, ValueSource,
@@ -14,7 +13,7 @@ const ID_SEPARATOR: &str = ":";
 /// The settings of a source that says nothing.
 pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
     match choice {
-        SchemeChoice::Preset(name) => verification::preset(name).map(of_preset).unwrap_or_default(),
+        SchemeChoice::Preset(name) => scheme::preset(name).map(of_preset).unwrap_or_default(),
         SchemeChoice::Custom(_) => SourceSettings::default(),
     }
 }
@@ -77,6 +76,7 @@ fn path(path: &scheme::JsonPath) -> Option<JsonPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verification;
     use turnbuckle_domain::{Violations, WithoutId};
 
     fn json(text: &str) -> Locator {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_preset_gives_settings_that_hold() {
-        for preset in verification::presets() {
+        for preset in scheme::presets() {
             let settings = of_preset(preset);
             let mut violations = Violations::new();
             let tolerance = verification::tolerance(&preset.scheme);

@@ -3,13 +3,12 @@
 use crate::{
     names::SourcePresetName,
     page::{Page, PageRequest},
-    verification,
 };
 use turnbuckle_domain::Error;
-use turnbuckle_signing::scheme::Preset;
+use turnbuckle_signing::scheme::{Preset, preset, presets};
 
 pub(crate) fn get(name: &SourcePresetName) -> Result<&'static Preset, Error> {
-    let found = verification::preset(name.0.as_str());
+    let found = preset(name.0.as_str());
     found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
 }
 
@@ -17,7 +16,7 @@ pub(crate) fn list(request: &PageRequest) -> Page<&'static Preset> {
     let after = |preset: &&Preset| {
         request.after.as_ref().is_none_or(|after| preset.name.as_str() > after.as_str())
     };
-    let mut rows: Vec<&'static Preset> = verification::presets().iter().filter(after).collect();
+    let mut rows: Vec<&'static Preset> = presets().iter().filter(after).collect();
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows.truncate(usize::from(request.fetch()));
     request.cut(rows, |preset| preset.name.as_str())

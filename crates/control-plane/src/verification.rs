@@ -7,7 +7,8 @@ use turnbuckle_domain::{
     source_limits,
 };
 use turnbuckle_signing::scheme::{
-    AlgorithmRule, JwtAlgorithm, KeyEncoding, KeyRule, Preset, Proof, Scheme, Verifier,
+    self as signing, AlgorithmRule, JwtAlgorithm, KeyEncoding, KeyRule, Preset, Proof, Scheme,
+    Verifier,
 };
 use zeroize::Zeroizing;
 
@@ -17,20 +18,10 @@ const SCHEME_SETTINGS_FIELD: &str = "source.scheme_settings";
 /// Bytes of a fresh secret, unless the scheme wants more: as many as the widest hash in use needs.
 const FRESH_SECRET_BYTES: usize = 32;
 
-/// What this build knows about providers, by name.
-pub(crate) fn presets() -> &'static [Preset] {
-    &[]
-}
-
-/// The preset of this name.
-pub(crate) fn preset(name: &str) -> Option<&'static Preset> {
-    presets().iter().find(|preset| preset.name == name)
-}
-
 /// The scheme that a source is verified by.
 pub(crate) fn scheme(choice: &SchemeChoice) -> Result<Scheme, Error> {
     match choice {
-        SchemeChoice::Preset(name) => match preset(name) {
+        SchemeChoice::Preset(name) => match signing::preset(name) {
             Some(preset) => Ok(preset.scheme.clone()),
             // Stored by a newer release.
             None => Err(Error::invalid("source.preset", unknown_preset(name))),

@@ -52,7 +52,7 @@ fn verification(
             violations.add(PRESET_FIELD, "is required: name a preset, or set scheme");
             None
         }
-        Some(Wire::Preset(name)) => match verification::preset(&name) {
+        Some(Wire::Preset(name)) => match turnbuckle_signing::scheme::preset(&name) {
             Some(_) => Some(SchemeChoice::Preset(name)),
             None => {
                 violations.add(PRESET_FIELD, verification::unknown_preset(&name));

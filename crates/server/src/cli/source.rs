@@ -278,10 +278,8 @@ mod tests {
     #[test]
     fn an_update_masks_what_the_file_and_the_options_say() {
         let file = file("answers: {acceptedStatus: 200}\nscheme: {settings: [a]}\nname: x\n");
-        let line = format!(
-            "x update shop --file {} --preset github --label a=b",
-            file.path().display()
-        );
+        let line =
+            format!("x update shop --file {} --preset github --label a=b", file.path().display());
         let Verb::Update(args) = parsed(&line) else { panic!("not an update") };
         let request = update("tenants/acme/sources/shop".to_owned(), args).unwrap();
         let mut paths = request.update_mask.unwrap().paths;

@@ -42,9 +42,8 @@ fn descriptor() -> anyhow::Result<MessageDescriptor> {
 
 /// The proto name of a field given in either spelling.
 fn field_name(descriptor: &MessageDescriptor, given: &str) -> Option<String> {
-    let field = descriptor
-        .get_field_by_json_name(given)
-        .or_else(|| descriptor.get_field_by_name(given))?;
+    let field =
+        descriptor.get_field_by_json_name(given).or_else(|| descriptor.get_field_by_name(given))?;
     Some(field.name().to_owned())
 }
 
