@@ -1,9 +1,10 @@
 //! Who owns a key ring, and what its keys must be.
 
-use crate::{Dependencies, key_ring::check_profile, names::OwnerName, verification};
+use crate::{
+    Dependencies, key_material::context, key_ring::check_profile, names::OwnerName, verification,
+};
 use turnbuckle_domain::{
-    Caller, Endpoint, Error, KeyAlgorithm, KeyOwner, KeyRing, Precondition, Source, TenantId,
-    Timestamp,
+    Caller, Endpoint, Error, Key, KeyAlgorithm, KeyOwner, Precondition, Source, TenantId,
 };
 
 /// The owner of a ring, as it is.
@@ -64,31 +65,28 @@ impl Dependencies {
         }
     }
 
-    /// Every key that is accepted, or may be again, can be used by the source's scheme.
-    pub(crate) fn check_keys(
+    /// Every one of these keys can be used by the source's scheme.
+    pub(crate) fn check_keys<'a>(
         &self,
         source: &Source,
-        ring: &KeyRing,
-        now: Timestamp,
+        keys: impl IntoIterator<Item = &'a Key>,
         subject: &str,
     ) -> Result<(), Error> {
         let verifier = verification::verifier(&source.scheme)?;
-        for key in ring.accepting(now) {
+        let owner = (source.tenant, KeyOwner::Source(source.id));
+        for key in keys {
             let Some(sealed) = &key.secret else { continue };
-            let owner = (source.tenant, KeyOwner::Source(source.id));
-            let bytes = self.sealer.open(super::key_material::context(owner, key.id), sealed);
-            let bytes = bytes.map_err(Error::internal)?;
+            let bytes =
+                self.sealer.open(context(owner, key.id), sealed).map_err(Error::internal)?;
             let fits = std::str::from_utf8(&bytes).is_ok_and(|text| verifier.key(text).is_ok());
             if !fits {
-                return Err(Error::Precondition {
-                    kind: Precondition::SchemeMismatch,
-                    subject: subject.to_owned(),
-                    message: format!(
-                        "the key {} cannot be used by the new scheme: revoke it first, or make \
-                         another source",
-                        key.id
-                    ),
-                });
+                let message = format!(
+                    "the source's scheme cannot use the key {}: revoke that key, or make another \
+                     source",
+                    key.id
+                );
+                let (kind, subject) = (Precondition::SchemeMismatch, subject.to_owned());
+                return Err(Error::Precondition { kind, subject, message });
             }
         }
         Ok(())

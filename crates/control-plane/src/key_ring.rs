@@ -173,6 +173,11 @@ impl Keys {
         let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
         let algorithms: Vec<KeyAlgorithm> = active.map(|key| key.algorithm).collect();
         owner.check_algorithms(algorithms, &subject)?;
+        if let Owner::Source(source) = &owner {
+            // The scheme may have changed since the key was put on the ring.
+            let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
+            self.0.check_keys(source, active, &subject)?;
+        }
         self.close(by, &owner, ring, &command.ring, now).await
     }
 

@@ -303,7 +303,7 @@ impl Sources {
     async fn keys_fit(&self, source: &Source, subject: &str) -> Result<(), Error> {
         let owner = KeyOwner::Source(source.id);
         let ring = self.0.store.key_ring(source.tenant, owner).await?;
-        self.0.check_keys(source, &ring, self.0.clock.now(), subject)
+        self.0.check_keys(source, ring.accepting(self.0.clock.now()), subject)
     }
 
     async fn read(&self, caller: &Caller, name: &SourceName) -> Result<Source, Error> {

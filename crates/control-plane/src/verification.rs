@@ -7,8 +7,7 @@ use turnbuckle_domain::{
     source_limits,
 };
 use turnbuckle_signing::scheme::{
-    self as signing, AlgorithmRule, JwtAlgorithm, KeyEncoding, KeyRule, Preset, Proof, Scheme,
-    Verifier,
+    self as signing, AlgorithmRule, JwtAlgorithm, KeyEncoding, KeyRule, Proof, Scheme, Verifier,
 };
 use zeroize::Zeroizing;
 
