@@ -86,7 +86,6 @@ pub(crate) fn encode_secret(prefix: &str, bytes: &[u8]) -> SecretText {
 }
 
 /// The text of a secret: wiped on drop, shown only where [`SecretText::expose`] is called.
-#[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {

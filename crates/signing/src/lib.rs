@@ -67,6 +67,11 @@
 //!
 //! [`sign_each`] does the same without allocating, for loops that sign a lot.
 //!
+//! # Webhooks of others
+//!
+//! [`scheme`] verifies what other senders send: presets for some seventy of them, and a form for
+//! schemes of one's own.
+//!
 //! # What holds
 //!
 //! - Signatures are made and checked over exact bytes; nothing is parsed, trimmed or printed again.

@@ -4,7 +4,7 @@ mod proof;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::handshake::{Handshake, Piece, Reply};
 use super::json_path::JsonPath;
@@ -34,6 +34,18 @@ impl Scheme {
     /// When the text does not have the form, or the scheme breaks rules.
     pub fn from_toml(text: &str) -> Result<Self, DocumentError> {
         let document: SchemeDocument = read(text)?;
+        finished(document.read())
+    }
+}
+
+impl Scheme {
+    /// The same from any other format, such as YAML or JSON.
+    ///
+    /// # Errors
+    /// When the document does not have the form, or the scheme breaks rules.
+    pub fn from_document<'de, D: Deserializer<'de>>(document: D) -> Result<Self, DocumentError> {
+        let document = SchemeDocument::deserialize(document)
+            .map_err(|error| DocumentError::Form(error.to_string()))?;
         finished(document.read())
     }
 }

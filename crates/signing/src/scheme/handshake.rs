@@ -120,7 +120,6 @@ pub enum Escape {
 named!(Escape, "escape", { Plain => "plain", Json => "json" });
 
 /// The answer to a handshake, ready to be sent.
-#[derive(Clone, PartialEq, Eq)]
 pub struct HandshakeReply {
     /// The status.
     pub status: u16,

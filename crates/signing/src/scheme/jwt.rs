@@ -137,10 +137,10 @@ fn check_times(
     claims: &Map<String, Value>,
     now_ms: i64,
 ) -> Result<Option<i64>, Refusal> {
-    let leeway = i64::from(proof.max_future_seconds) * 1000;
+    let latest_start = now_ms.saturating_add(i64::from(proof.max_future_seconds) * 1000);
     let issued = time_claim(claims, "iat")?;
     let expires = time_claim(claims, "exp")?;
-    if time_claim(claims, "nbf")?.is_some_and(|from| from > now_ms + leeway) {
+    if time_claim(claims, "nbf")?.is_some_and(|from| from > latest_start) {
         return Err(Refusal::TokenNotYet);
     }
     if expires.is_some_and(|until| until <= now_ms) {
@@ -151,7 +151,7 @@ fn check_times(
         Some(at) => check_window(at, proof.max_age_seconds, proof.max_future_seconds, now_ms)?,
         // Without a beginning, only an end within the same bound keeps a token from living on.
         None => {
-            let latest = now_ms + i64::from(proof.max_age_seconds) * 1000;
+            let latest = now_ms.saturating_add(i64::from(proof.max_age_seconds) * 1000);
             let bounded = expires.ok_or(Refusal::TokenWithoutTime)? <= latest;
             if !bounded {
                 return Err(Refusal::TokenWithoutTime);

@@ -23,6 +23,8 @@ pub enum Role {
     Key,
     /// The answer to a handshake.
     Handshake,
+    /// A part of the event, after the verification.
+    Event,
 }
 
 impl fmt::Display for Role {
@@ -35,6 +37,7 @@ impl fmt::Display for Role {
             Self::Claim => "claim",
             Self::Key => "key",
             Self::Handshake => "handshake",
+            Self::Event => "event field",
         })
     }
 }

@@ -66,7 +66,11 @@ impl Scheme {
     #[must_use]
     pub fn signs_message_id(&self) -> bool {
         match &self.proof {
-            Proof::Jwt(proof) => proof.id_claim.is_some(),
+            Proof::Jwt(proof) => {
+                let inside = |at: &Locator| matches!(at, Locator::Json(_));
+                proof.id_claim.is_some()
+                    || (proof.body_hash.is_some() && self.message_id.iter().all(inside))
+            }
             Proof::Signature(proof) => {
                 !self.message_id.is_empty()
                     && self

@@ -74,7 +74,11 @@ pub(crate) fn of(scheme: &Scheme, request: &Request<'_>) -> Result<Option<Wanted
 
 /// The host of a URL that is exactly `https://host/path`, with nothing that two parsers could read
 /// in two ways, on one of the hosts.
-fn trusted_host<'u>(url: &'u str, hosts: &[String], path_suffix: &str) -> Option<&'u str> {
+pub(super) fn trusted_host<'u>(
+    url: &'u str,
+    hosts: &[String],
+    path_suffix: &str,
+) -> Option<&'u str> {
     let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
     let plain_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     let plain_path =

@@ -45,7 +45,7 @@ impl Scheme {
         if self.timestamp.is_none() && matches!(self.proof, Proof::Signature(_)) {
             found.push(Weakness::NoSignedTime);
         }
-        if !self.signs_message_id() {
+        if !self.message_id.is_empty() && !self.signs_message_id() {
             found.push(Weakness::IdNotSigned);
         }
         let old = |algorithm: &Algorithm| {

@@ -119,7 +119,7 @@ fn only_listed_hosts_are_asked_for_certificates() {
     let sample = notification(&issuer, None);
     let text = String::from_utf8(sample.body.clone()).unwrap();
     let moved = text.replace("sns.eu-west-1.amazonaws.com/", "evil.example/sns.amazonaws.com/");
-    let moved = sample.clone().body(&moved);
+    let moved = sample.body(&moved);
     let wanted = moved.judged(|request, _| sns().wanted_key(request));
     assert_eq!(wanted, Err(Refusal::KeyAddress));
 }

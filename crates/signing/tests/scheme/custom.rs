@@ -4,6 +4,8 @@ use turnbuckle_signing::scheme::{
     Algorithm, DocumentError, Part, Proof, Scheme, SchemeKeyError, Verifier, preset,
 };
 
+use proptest::prelude::*;
+
 use crate::sample::{Sample, hex, hmac_sha256};
 
 const CUSTOM: &str = r#"
@@ -45,6 +47,15 @@ fn a_scheme_of_ones_own_verifies() {
     assert!(verified.message_id_signed);
     sample.method = "POST".into();
     assert!(sample.verify_under(&verifier, &keys).is_err());
+}
+
+#[test]
+fn a_scheme_is_the_same_in_every_format() {
+    let value: toml::Value = toml::from_str(CUSTOM).unwrap();
+    let json = serde_json::to_string(&value).unwrap();
+    let mut deserializer = serde_json::Deserializer::from_str(&json);
+    let from_json = Scheme::from_document(&mut deserializer).unwrap();
+    assert_eq!(from_json, Scheme::from_toml(CUSTOM).unwrap());
 }
 
 fn violations(text: &str) -> Vec<String> {
@@ -167,4 +178,59 @@ fn keys_are_read_as_the_scheme_says_and_never_guessed() {
         key("stripe", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap().fingerprint(),
         plain
     );
+}
+
+#[test]
+fn every_mac_is_the_one_it_is_called() {
+    // RFC 4231, test case 2.
+    for (algorithm, mac) in [
+        (
+            "hmac-sha384",
+            "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e\
+             8e2240ca5e69e2c78b3239ecfab21649",
+        ),
+        (
+            "hmac-sha512",
+            "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554\
+             9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
+        ),
+    ] {
+        let text = format!(
+            r#"
+[signature]
+at = ["header:x-signature"]
+encoding = "hex"
+template = "{{body}}"
+[[signature.algorithms]]
+algorithm = "{algorithm}"
+"#
+        );
+        let verifier = Verifier::new(Scheme::from_toml(&text).unwrap()).unwrap();
+        let keys = [verifier.key("Jefe").unwrap()];
+        let sample = Sample::of("github", "").header("x-signature", mac);
+        let right = sample.clone().body("what do ya want for nothing?");
+        assert!(right.verify_under(&verifier, &keys).is_ok(), "{algorithm}");
+        let wrong = sample.body("what do ya want for nothing!");
+        assert!(wrong.verify_under(&verifier, &keys).is_err(), "{algorithm}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_a_reader_panic(text in r#"[\[\]{}":.*?|$\\a-c0-9 é=\n#,]{0,60}"#) {
+        use turnbuckle_signing::scheme::{Condition, JsonPath, Locator, Piece};
+        if let Ok(path) = JsonPath::parse(&text) {
+            prop_assert_eq!(JsonPath::parse(&path.to_string()), Ok(path));
+        }
+        if let Ok(place) = format!("json:{text}").parse::<Locator>() {
+            prop_assert_eq!(place.to_string().parse::<Locator>(), Ok(place));
+        }
+        let _read = Part::parse_template(&text).is_ok()
+            | Piece::parse_answer(&text).is_ok()
+            | text.parse::<Condition>().is_ok()
+            | Scheme::from_toml(&text).is_ok()
+            | Scheme::from_toml(&CUSTOM.replace("{method}", &text)).is_ok();
+    }
 }

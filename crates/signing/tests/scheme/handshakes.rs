@@ -25,7 +25,7 @@ fn slack_gets_its_challenge_back_when_it_is_signed() {
     let (name, reply) = sample.handshake(&[sample.parsed_key()]).unwrap();
     assert_eq!(name, "url-verification");
     assert_eq!(body_of(&reply), ("3eZbrw1aBm2rZgRNFdxV2595E9CY", 200, Some("text/plain")));
-    let forged = Sample { key: "other".into(), ..sample.clone() };
+    let forged = Sample { key: "other".into(), ..sample };
     assert!(forged.handshake(&[forged.parsed_key()]).is_none());
     let event = slack(r#"{"type":"event_callback"}"#, "secret");
     assert!(event.handshake(&[event.parsed_key()]).is_none());

@@ -1,7 +1,7 @@
 //! The declarative scheme, judged by requests that others published and by requests that an
 //! attacker would send.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod certificates;
 mod custom;

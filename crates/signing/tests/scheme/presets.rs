@@ -84,7 +84,18 @@ fn what_is_weak_says_so() {
     for name in ["mailgun", "midtrans", "adyen", "plivo", "paypal", "xendit"] {
         assert!(weak(name).contains(&Weakness::BodyNotCovered), "{name}");
     }
-    assert!(weak("aws-sns-v1").contains(&Weakness::OldHash));
+    for name in ["gitlab-token", "postmark", "xendit", "okta", "microsoft-graph"] {
+        assert!(weak(name).contains(&Weakness::TokenIsSent), "{name}");
+    }
+    for name in ["github", "shopify", "square"] {
+        assert!(weak(name).contains(&Weakness::NoSignedTime), "{name}");
+    }
+    for name in ["github", "shopify", "linear"] {
+        assert!(weak(name).contains(&Weakness::IdNotSigned), "{name}");
+    }
+    for name in ["twilio-form", "trello", "aws-sns-v1"] {
+        assert!(weak(name).contains(&Weakness::OldHash), "{name}");
+    }
     assert!(!weak("twilio-json").contains(&Weakness::BodyNotCovered));
 }
 

@@ -88,6 +88,16 @@ fn times_of_the_wrong_kind_never_count_as_absent() {
 }
 
 #[test]
+fn the_ends_of_time_are_no_trouble() {
+    for now_ms in [i64::MIN, -1, 0, i64::MAX] {
+        for name in ["bird", "made-vonage", "made-livekit"] {
+            let sample = Sample { now_ms, ..named(name) };
+            assert!(sample.verify().is_err(), "{name} at {now_ms}");
+        }
+    }
+}
+
+#[test]
 fn headers_choose_nothing() {
     let fine = claims(&format!(r#","nbf":{NOW},"exp":{}"#, NOW + 60));
     for (header, why) in [
