@@ -16,6 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/audit.proto",
         "turnbuckle/v1/event.proto",
         "turnbuckle/v1/delivery.proto",
+        "turnbuckle/v1/verification.proto",
+        "turnbuckle/v1/source.proto",
     ];
     for file in files {
         println!("cargo:rerun-if-changed={file}");

@@ -14,13 +14,13 @@ use turnbuckle_tests::{PATIENCE, Server, StoreKind, eventually, home::program};
 const DATA: &str = "{ \"total\" : 12.50,\n  \"id\":9007199254740993 }\n";
 
 /// A person in a directory of their own, before a fresh server.
-struct Person {
+pub(crate) struct Person {
     server: Server,
-    directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 impl Person {
-    async fn at_a_new_server() -> anyhow::Result<Option<Self>> {
+    pub(crate) async fn at_a_new_server() -> anyhow::Result<Option<Self>> {
         let Some(server) = Server::start(StoreKind::Embedded, &["--dev"]).await? else {
             return Ok(None);
         };
@@ -59,20 +59,20 @@ impl Person {
     }
 
     /// What a command that succeeds prints.
-    fn says(&self, line: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn says(&self, line: &[&str]) -> anyhow::Result<String> {
         let output = self.runs(line)?;
         let errors = String::from_utf8_lossy(&output.stderr);
         anyhow::ensure!(output.status.success(), "{line:?}: {}\n{errors}", output.status);
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
+    pub(crate) fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
         let text = self.says(&[line, &["-o", "json"]].concat())?;
         serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
     }
 
     /// Exit code and standard error of a command that fails, and prints nothing else.
-    fn fails(&self, line: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+    pub(crate) fn fails(&self, line: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
         let output = self.runs(line)?;
         assert!(output.stdout.is_empty(), "{line:?} failed and printed data");
         Ok((output.status.code(), String::from_utf8(output.stderr)?))

@@ -50,6 +50,7 @@ mod secrets;
 mod sharing;
 mod shutdown;
 mod slow;
+mod sources_config;
 mod startup;
 
 /// Seconds of the wall clock, as a receiver on another machine would have it.

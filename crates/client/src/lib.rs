@@ -48,8 +48,8 @@ use proto::{
     audit_client::AuditClient, deliveries_client::DeliveriesClient,
     endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
     event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
-    retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
-    tenants_client::TenantsClient,
+    retry_policies_client::RetryPoliciesClient, sources_client::SourcesClient,
+    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{
@@ -123,6 +123,8 @@ impl Client {
     }
 
     accessors! {
+        /// Sources.
+        sources: SourcesClient;
         /// Tenants.
         tenants: TenantsClient;
         /// Event types.

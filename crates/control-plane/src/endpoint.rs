@@ -379,7 +379,7 @@ impl Endpoints {
 
     /// No key that signs, or may sign at the next verb, may be of a kind the profile cannot carry.
     async fn keys_fit(&self, endpoint: &Endpoint, name: &EndpointName) -> Result<(), Error> {
-        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await?;
+        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id.into()).await?;
         let now = self.0.clock.now();
         let usable = ring.keys.iter().filter(|key| {
             matches!(key.state_at(now), KeyState::Staged | KeyState::Active | KeyState::Retiring)

@@ -3,21 +3,21 @@
 use crate::{
     Dependencies,
     by::By,
-    key_material::WantedKey,
-    names::{EndpointName, KeyName, KeyRingName},
+    key_material::{KeyText, WantedKey},
+    key_owner::Owner,
+    names::{KeyName, KeyRingName, OwnerName},
     write::{check_etag, named},
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Endpoint, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Precondition, Revision,
+    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Precondition, Revision,
     SignatureProfile, Timestamp,
 };
-use turnbuckle_signing::{SecretText, SigningKey};
 
-/// A key ring with the name of its endpoint, seen at a time.
+/// A key ring with the name of its owner, seen at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRingView {
-    pub(crate) endpoint: EndpointName,
+    pub(crate) owner: OwnerName,
     pub(crate) ring: KeyRing,
     pub(crate) at: Timestamp,
 }
@@ -25,17 +25,17 @@ pub(crate) struct KeyRingView {
 /// A key just made, with the one look at its secret.
 #[derive(Debug)]
 pub(crate) struct CreatedKey {
-    pub(crate) endpoint: EndpointName,
+    pub(crate) owner: OwnerName,
     pub(crate) key: Key,
     pub(crate) at: Timestamp,
     /// None when the key was not made.
-    pub(crate) secret: Option<SecretText>,
+    pub(crate) secret: Option<KeyText>,
 }
 
 /// Which ring a verb works on, and the state of it the caller has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenRing {
-    pub(crate) endpoint: EndpointName,
+    pub(crate) owner: OwnerName,
     pub(crate) etag: Revision,
 }
 
@@ -79,10 +79,10 @@ impl Keys {
         caller: &Caller,
         name: &KeyRingName,
     ) -> Result<KeyRingView, Error> {
-        let endpoint = self.endpoint(caller, &name.0).await?;
-        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await;
+        let owner = self.0.owner(caller, &name.0).await?;
+        let ring = self.0.store.key_ring(owner.tenant(), owner.key_owner()).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
-        Ok(KeyRingView { endpoint: name.0.clone(), ring, at: self.0.clock.now() })
+        Ok(KeyRingView { owner: name.0.clone(), ring, at: self.0.clock.now() })
     }
 
     pub(crate) async fn stage(&self, by: &By, command: &StageKey) -> Result<CreatedKey, Error> {
@@ -114,12 +114,17 @@ impl Keys {
 
     /// Does not look at the profile: destroying a key must always be possible.
     pub(crate) async fn revoke(&self, by: &By, command: &RevokeKey) -> Result<KeyRingView, Error> {
-        let seen = SeenRing { endpoint: command.name.endpoint.clone(), etag: command.etag };
-        let (endpoint, mut ring) = self.open(&by.caller, &seen).await?;
+        let seen = SeenRing { owner: command.name.owner.clone(), etag: command.etag };
+        let (owner, mut ring) = self.open(&by.caller, &seen).await?;
         let now = self.0.clock.now();
         let subject = command.name.to_string();
-        match ring.revoke(command.name.key, &command.reason, now) {
-            Ok(true) => self.close(by, &endpoint, ring, &seen, now).await,
+        let (key, reason) = (command.name.key, &command.reason);
+        let revoked = match owner {
+            Owner::Endpoint(_) => ring.revoke(key, reason, now),
+            Owner::Source(_) => ring.revoke_incoming(key, reason, now),
+        };
+        match revoked {
+            Ok(true) => self.close(by, &owner, ring, &seen, now).await,
             Ok(false) => Err(Error::NotFound { resource: subject }),
             Err(kind) => Err(refused(kind, subject)),
         }
@@ -132,28 +137,27 @@ impl Keys {
         wanted: &WantedKey,
         verb: impl FnOnce(&mut KeyRing, Key, Timestamp) -> Result<(), Precondition> + Send,
     ) -> Result<CreatedKey, Error> {
-        let (endpoint, mut ring) = self.open(&by.caller, seen).await?;
-        let subject = seen.endpoint.to_string();
-        check_profile(endpoint.signature_profile, [wanted.algorithm()], &subject)?;
+        let (owner, mut ring) = self.open(&by.caller, seen).await?;
+        let subject = seen.owner.to_string();
         let now = self.0.clock.now();
-        if let WantedKey::Imported(signing_key) = wanted {
-            check_new(&ring, signing_key)?;
-        }
         if by.validates_only() {
-            let key = self.0.unmade_key(wanted, now);
+            let key = self.0.unmade_key(&owner, wanted, now)?;
+            owner.check_algorithms([key.algorithm], &subject)?;
+            check_new(&ring, &key.fingerprint)?;
             let id = key.id;
             verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
             let key = find(ring, id)?;
-            return Ok(CreatedKey { endpoint: seen.endpoint.clone(), key, at: now, secret: None });
+            return Ok(CreatedKey { owner: seen.owner.clone(), key, at: now, secret: None });
         }
-        let signing_key = wanted.make()?;
-        let key = self.0.seal_key(&endpoint, &signing_key, now)?;
+        let material = self.0.material(&owner, wanted)?;
+        owner.check_algorithms([material.algorithm], &subject)?;
+        check_new(&ring, &material.fingerprint)?;
+        let key = self.0.seal((owner.tenant(), owner.key_owner()), &material, now)?;
         let id = key.id;
         verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-        let view = self.close(by, &endpoint, ring, seen, now).await?;
+        let view = self.close(by, &owner, ring, seen, now).await?;
         let key = find(view.ring, id)?;
-        let secret = Some(signing_key.secret_text());
-        Ok(CreatedKey { endpoint: view.endpoint, key, at: now, secret })
+        Ok(CreatedKey { owner: view.owner, key, at: now, secret: material.shown })
     }
 
     async fn switch(
@@ -162,50 +166,46 @@ impl Keys {
         command: &SwitchKey,
         verb: impl FnOnce(&mut KeyRing, Timestamp) -> Result<(), Precondition> + Send,
     ) -> Result<KeyRingView, Error> {
-        let (endpoint, mut ring) = self.open(&by.caller, &command.ring).await?;
+        let (owner, mut ring) = self.open(&by.caller, &command.ring).await?;
         let now = self.0.clock.now();
-        let subject = command.ring.endpoint.to_string();
+        let subject = command.ring.owner.to_string();
         verb(&mut ring, now).map_err(|kind| refused(kind, subject.clone()))?;
         let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
         let algorithms: Vec<KeyAlgorithm> = active.map(|key| key.algorithm).collect();
-        check_profile(endpoint.signature_profile, algorithms, &subject)?;
-        self.close(by, &endpoint, ring, &command.ring, now).await
+        owner.check_algorithms(algorithms, &subject)?;
+        if let Owner::Source(source) = &owner {
+            // The scheme may have changed since the key was put on the ring.
+            let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
+            self.0.check_keys(source, active, &subject)?;
+        }
+        self.close(by, &owner, ring, &command.ring, now).await
     }
 
     /// Reads the ring in the state the caller has seen.
-    async fn open(&self, caller: &Caller, seen: &SeenRing) -> Result<(Endpoint, KeyRing), Error> {
-        let endpoint = self.endpoint(caller, &seen.endpoint).await?;
-        let name = KeyRingName(seen.endpoint.clone()).to_string();
-        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await;
+    async fn open(&self, caller: &Caller, seen: &SeenRing) -> Result<(Owner, KeyRing), Error> {
+        let owner = self.0.owner(caller, &seen.owner).await?;
+        let name = KeyRingName(seen.owner.clone()).to_string();
+        let ring = self.0.store.key_ring(owner.tenant(), owner.key_owner()).await;
         let ring = ring.map_err(|error| named(error, &name))?;
         check_etag(Some(seen.etag), ring.revision, &name)?;
-        Ok((endpoint, ring))
+        Ok((owner, ring))
     }
 
     /// Writes the ring, if it is still in that state, and waits until it is used.
     async fn close(
         &self,
         by: &By,
-        endpoint: &Endpoint,
+        owner: &Owner,
         ring: KeyRing,
         seen: &SeenRing,
         now: Timestamp,
     ) -> Result<KeyRingView, Error> {
-        let name = KeyRingName(seen.endpoint.clone());
-        let ring = self
-            .0
-            .store
-            .update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag, &by.change)
-            .await;
+        let name = KeyRingName(seen.owner.clone());
+        let (tenant, id) = (owner.tenant(), owner.key_owner());
+        let ring = self.0.store.update_key_ring(tenant, id, ring, seen.etag, &by.change).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
         self.0.propagation.applied(ring.revision).await;
-        Ok(KeyRingView { endpoint: name.0, ring, at: now })
-    }
-
-    async fn endpoint(&self, caller: &Caller, name: &EndpointName) -> Result<Endpoint, Error> {
-        let tenant = self.0.enter(caller, &name.tenant).await?;
-        let found = self.0.store.endpoint(tenant.id, &name.id).await?;
-        found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
+        Ok(KeyRingView { owner: name.0, ring, at: now })
     }
 }
 
@@ -236,9 +236,8 @@ pub(crate) fn check_profile(
 }
 
 /// Refuses a key the ring has had before: the same material twice would be two signatures that look
-/// like a rotation, and a revoked one must not come back.
-fn check_new(ring: &KeyRing, key: &SigningKey) -> Result<(), Error> {
-    let fingerprint = key.fingerprint();
+/// like a rotation, and a revoked one must not come back. A key that is not made yet has no fingerprint.
+fn check_new(ring: &KeyRing, fingerprint: &str) -> Result<(), Error> {
     if ring.keys.iter().any(|known| known.fingerprint == fingerprint) {
         return Err(Error::invalid(
             "secret",
@@ -261,6 +260,7 @@ fn refused(kind: Precondition, subject: String) -> Error {
         }
         Precondition::KeyRevoked => "the key is revoked already: its material is destroyed",
         Precondition::ProfileMismatch
+        | Precondition::SchemeMismatch
         | Precondition::InUse
         | Precondition::DeliveryFinished
         | Precondition::EndpointInactive
@@ -274,6 +274,7 @@ fn refused(kind: Precondition, subject: String) -> Error {
 mod tests {
     use super::*;
     use turnbuckle_domain::SealedSecret;
+    use turnbuckle_signing::SigningKey;
 
     #[test]
     fn ed25519_needs_the_standard_profile() {
@@ -304,10 +305,10 @@ mod tests {
         let id = key.id;
         let mut ring = KeyRing::with_first(key, now);
         ring.revoke(id, "leaked", now).unwrap();
-        let error = check_new(&ring, &signing_key).unwrap_err().to_string();
+        let error = check_new(&ring, &signing_key.fingerprint()).unwrap_err().to_string();
         assert!(error.contains("already on the ring"), "{error}");
         assert!(!error.contains(signing_key.secret_text().expose()));
-        assert!(check_new(&ring, &SigningKey::generate_hmac(&[2; 32])).is_ok());
+        assert!(check_new(&ring, &SigningKey::generate_hmac(&[2; 32]).fingerprint()).is_ok());
     }
 
     #[test]

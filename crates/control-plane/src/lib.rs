@@ -34,12 +34,17 @@ mod event_type_version;
 mod grpc;
 mod headers;
 mod key_material;
+mod key_owner;
 mod key_ring;
 mod names;
 mod page;
+mod preset_settings;
 mod retry_policy;
+mod source;
+mod source_preset;
 mod subscription;
 mod tenant;
+mod verification;
 mod write;
 
 pub use dependencies::Dependencies;
@@ -50,7 +55,8 @@ use turnbuckle_proto::v1::{
     audit_server::AuditServer, endpoints_server::EndpointsServer,
     event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
     keys_server::KeysServer, retry_policies_server::RetryPoliciesServer,
-    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
+    sources_server::SourcesServer, subscriptions_server::SubscriptionsServer,
+    tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -99,6 +105,10 @@ impl ControlPlane {
             )
             .add_service(
                 KeysServer::new(grpc::key_ring::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                SourcesServer::new(grpc::source::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

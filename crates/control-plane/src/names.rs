@@ -135,6 +135,67 @@ name_in_tenant!(
     /// `tenants/{tenant}/retryPolicies/{retry_policy}`.
     RetryPolicyName, "retryPolicies", "tenants/{tenant}/retryPolicies/{retry_policy}", ResourceId
 );
+name_in_tenant!(
+    /// `tenants/{tenant}/sources/{source}`.
+    SourceName, "sources", "tenants/{tenant}/sources/{source}", ResourceId
+);
+
+/// `sourcePresets/{preset}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourcePresetName(pub(crate) ResourceId);
+
+impl SourcePresetName {
+    pub(crate) const FORM: &'static str = "sourcePresets/{preset}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(part, id)] = ids(text, Self::FORM)?;
+        checked(Self::FORM, part, ResourceId::new(id)).map(Self)
+    }
+}
+
+impl fmt::Display for SourcePresetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sourcePresets/{}", self.0)
+    }
+}
+
+/// Who owns a key ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnerName {
+    /// An endpoint, whose keys sign.
+    Endpoint(EndpointName),
+    /// A source, whose keys verify.
+    Source(SourceName),
+}
+
+impl OwnerName {
+    pub(crate) const FORM: &'static str =
+        "tenants/{tenant}/endpoints/{endpoint} or tenants/{tenant}/sources/{source}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        match text.split('/').nth(2) {
+            Some("endpoints") => EndpointName::parse(text).map(Self::Endpoint),
+            Some("sources") => SourceName::parse(text).map(Self::Source),
+            _ => Err(InvalidName::form(text, Self::FORM)),
+        }
+    }
+
+    pub(crate) const fn tenant(&self) -> &ResourceId {
+        match self {
+            Self::Endpoint(name) => &name.tenant,
+            Self::Source(name) => &name.tenant,
+        }
+    }
+}
+
+impl fmt::Display for OwnerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint(name) => name.fmt(f),
+            Self::Source(name) => name.fmt(f),
+        }
+    }
+}
 
 /// `tenants/{tenant}/eventTypes/{event_type}/versions/{version}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,19 +262,26 @@ impl fmt::Display for AuditEventName {
     }
 }
 
-/// `tenants/{tenant}/endpoints/{endpoint}/keyRing`.
+/// `tenants/{tenant}/endpoints/{endpoint}/keyRing`, or that of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyRingName(pub(crate) EndpointName);
+pub(crate) struct KeyRingName(pub(crate) OwnerName);
 
 impl KeyRingName {
-    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keyRing";
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keyRing or \
+                                           tenants/{tenant}/sources/{source}/keyRing";
 
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
-        let [(first, tenant), (second, endpoint)] = ids(text, Self::FORM)?;
-        Ok(Self(EndpointName {
-            tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
-            id: checked(Self::FORM, second, ResourceId::new(endpoint))?,
-        }))
+        let owner =
+            text.strip_suffix("/keyRing").ok_or_else(|| InvalidName::form(text, Self::FORM))?;
+        OwnerName::parse(owner).map(Self).map_err(|error| of_whole(error, text, Self::FORM))
+    }
+}
+
+/// An owner's name of another shape is told as a whole name of another shape.
+fn of_whole(error: InvalidName, text: &str, form: &'static str) -> InvalidName {
+    match error {
+        InvalidName::Form { .. } => InvalidName::form(text, form),
+        InvalidName::Part { part, problem, .. } => InvalidName::Part { form, part, problem },
     }
 }
 
@@ -223,33 +291,30 @@ impl fmt::Display for KeyRingName {
     }
 }
 
-/// `tenants/{tenant}/endpoints/{endpoint}/keys/{key}`.
+/// `tenants/{tenant}/endpoints/{endpoint}/keys/{key}`, or that of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyName {
     /// Whose ring it is on.
-    pub(crate) endpoint: EndpointName,
+    pub(crate) owner: OwnerName,
     /// The last part.
     pub(crate) key: KeyId,
 }
 
 impl KeyName {
-    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keys/{key}";
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/endpoints/{endpoint}/keys/{key} or \
+                                           tenants/{tenant}/sources/{source}/keys/{key}";
 
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
-        let [(first, tenant), (second, endpoint), (third, key)] = ids(text, Self::FORM)?;
-        Ok(Self {
-            endpoint: EndpointName {
-                tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
-                id: checked(Self::FORM, second, ResourceId::new(endpoint))?,
-            },
-            key: checked(Self::FORM, third, key.parse())?,
-        })
+        let (owner, key) =
+            text.rsplit_once("/keys/").ok_or_else(|| InvalidName::form(text, Self::FORM))?;
+        let owner = OwnerName::parse(owner).map_err(|error| of_whole(error, text, Self::FORM))?;
+        Ok(Self { owner, key: checked(Self::FORM, "key", key.parse())? })
     }
 }
 
 impl fmt::Display for KeyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/keys/{}", self.endpoint, self.key)
+        write!(f, "{}/keys/{}", self.owner, self.key)
     }
 }
 
@@ -273,15 +338,42 @@ mod tests {
         assert_eq!(EventTypeVersionName::parse(version).unwrap().to_string(), version);
         let ring = "tenants/acme/endpoints/billing/keyRing";
         assert_eq!(KeyRingName::parse(ring).unwrap().to_string(), ring);
+        let source = "tenants/acme/sources/github";
+        assert_eq!(SourceName::parse(source).unwrap().to_string(), source);
+        let preset = "sourcePresets/github";
+        assert_eq!(SourcePresetName::parse(preset).unwrap().to_string(), preset);
+        for ring in
+            ["tenants/acme/endpoints/billing/keyRing", "tenants/acme/sources/github/keyRing"]
+        {
+            assert_eq!(KeyRingName::parse(ring).unwrap().to_string(), ring);
+        }
     }
 
     #[test]
     fn a_server_made_key_id_is_read_back() {
-        let name = KeyName {
-            endpoint: EndpointName::parse("tenants/a/endpoints/b").unwrap(),
-            key: "key_0123456789abcdefghjkmnpqr0".parse::<KeyId>().unwrap(),
-        };
-        assert_eq!(KeyName::parse(&name.to_string()), Ok(name));
+        for owner in ["tenants/a/endpoints/b", "tenants/a/sources/b"] {
+            let name = KeyName {
+                owner: OwnerName::parse(owner).unwrap(),
+                key: "key_0123456789abcdefghjkmnpqr0".parse::<KeyId>().unwrap(),
+            };
+            assert_eq!(KeyName::parse(&name.to_string()), Ok(name));
+        }
+    }
+
+    #[test]
+    fn rings_and_keys_have_an_owner_of_a_known_kind() {
+        for bad in [
+            "tenants/a/subscriptions/b/keyRing",
+            "tenants/a/endpoints/keyRing",
+            "endpoints/b/keyRing",
+            "tenants/a/endpoints/b/c/keyRing",
+            "tenants/a/sources/b",
+        ] {
+            let error = KeyRingName::parse(bad).unwrap_err();
+            assert!(matches!(&error, InvalidName::Form { text, .. } if text == bad), "{error}");
+        }
+        let key = "tenants/a/subscriptions/b/keys/key_0123456789abcdefghjkmnpqr0";
+        assert!(KeyName::parse(key).is_err());
     }
 
     #[test]

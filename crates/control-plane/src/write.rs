@@ -3,8 +3,8 @@
 use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, EventTypeVersion, Meta, RetryPolicy, Revision, Subscription,
-    Tenant, Violation,
+    Endpoint, Error, EventType, EventTypeVersion, Meta, RetryPolicy, Revision, Source,
+    Subscription, Tenant, Violation,
 };
 
 /// How often a change without etag is tried against other writers. Each failure means that somebody
@@ -33,7 +33,7 @@ macro_rules! rows {
     )*};
 }
 
-rows!(Tenant, EventType, EventTypeVersion, RetryPolicy, Endpoint, Subscription);
+rows!(Tenant, EventType, EventTypeVersion, RetryPolicy, Endpoint, Subscription, Source);
 
 /// Refuses an etag that is not current.
 pub(crate) fn check_etag(

@@ -15,6 +15,7 @@
 
 mod chain;
 mod diff;
+mod source;
 
 pub use chain::{ChainCheck, ChainFault, Fault, chain_hash, verify_chain};
 pub use diff::{Audited, FieldChange, Fields, diff};

@@ -1,8 +1,8 @@
 //! Revisions, and changes of configuration as data planes receive them.
 
 use crate::{
-    Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Subscription, Tenant,
-    Timestamp,
+    Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Source, SourceId,
+    Subscription, Tenant, Timestamp,
 };
 
 /// Number of a configuration state. Only grows.
@@ -65,4 +65,8 @@ pub struct ConfigDelta {
     pub key_rings: Vec<(EndpointId, KeyRing)>,
     /// Changed subscriptions.
     pub subscriptions: Vec<Deletable<Subscription>>,
+    /// Changed sources.
+    pub sources: Vec<Deletable<Source>>,
+    /// Changed key rings of sources; a ring goes when its source goes.
+    pub source_key_rings: Vec<(SourceId, KeyRing)>,
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, EventTypeId,
-    EventTypeVersion, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError,
-    Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
+    EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Source,
+    StoreError, Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<Tenant, Error>;
-    /// Deletes a tenant. Fails with [`Error::Precondition`] while it has endpoints.
+    /// Deletes a tenant. Fails with [`Error::Precondition`] while it has endpoints or sources.
     async fn delete_tenant(
         &self,
         tenant: &Tenant,
@@ -231,12 +231,12 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
     ) -> Result<Revision, Error>;
 
     /// Reads a key ring.
-    async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error>;
+    async fn key_ring(&self, tenant: TenantId, owner: KeyOwner) -> Result<KeyRing, Error>;
     /// Replaces a key ring when its revision is still `expected`.
     async fn update_key_ring(
         &self,
         tenant: TenantId,
-        endpoint: EndpointId,
+        owner: KeyOwner,
         ring: KeyRing,
         expected: Revision,
         by: &ChangeContext,
@@ -272,6 +272,37 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
     async fn delete_subscription(
         &self,
         subscription: &Subscription,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Revision, Error>;
+
+    /// Adds a source with its key ring, which may be empty. Both get the same revision.
+    async fn create_source(
+        &self,
+        source: Source,
+        ring: KeyRing,
+        by: &ChangeContext,
+    ) -> Result<Source, Error>;
+    /// Finds a source.
+    async fn source(&self, tenant: TenantId, slug: &ResourceId) -> Result<Option<Source>, Error>;
+    /// Lists sources by name, after the one given.
+    async fn sources(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u16,
+    ) -> Result<Vec<Source>, Error>;
+    /// Replaces a source.
+    async fn update_source(
+        &self,
+        source: Source,
+        expected: Revision,
+        by: &ChangeContext,
+    ) -> Result<Source, Error>;
+    /// Deletes a source; its keys lose their material.
+    async fn delete_source(
+        &self,
+        source: &Source,
         now: Timestamp,
         by: &ChangeContext,
     ) -> Result<Revision, Error>;

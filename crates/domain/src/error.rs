@@ -77,6 +77,8 @@ pub enum Precondition {
     KeyRevoked,
     /// A key's algorithm does not fit the endpoint's signature profile.
     ProfileMismatch,
+    /// A key cannot be used as the source's scheme says.
+    SchemeMismatch,
     /// Something still uses the resource.
     InUse,
     /// The delivery is finished.
@@ -99,6 +101,7 @@ impl Precondition {
             Self::NothingToRollBack => "NOTHING_TO_ROLL_BACK",
             Self::KeyRevoked => "KEY_REVOKED",
             Self::ProfileMismatch => "SIGNATURE_PROFILE_MISMATCH",
+            Self::SchemeMismatch => "VERIFICATION_SCHEME_MISMATCH",
             Self::InUse => "RESOURCE_IN_USE",
             Self::DeliveryFinished => "DELIVERY_FINISHED",
             Self::EndpointInactive => "ENDPOINT_INACTIVE",

@@ -90,6 +90,8 @@ typed_id!(/// Names a subscription.
     SubscriptionId, "sub");
 typed_id!(/// Names a retry policy.
     RetryPolicyId, "rp");
+typed_id!(/// Names a source.
+    SourceId, "src");
 typed_id!(/// Names a key of a ring.
     KeyId, "key");
 typed_id!(/// Names an entry of the audit record.

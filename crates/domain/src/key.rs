@@ -1,4 +1,4 @@
-//! Key rings of endpoints, and the verbs that change them.
+//! Key rings of endpoints and sources, and the verbs that change them.
 //!
 //! ```text
 //!  stage ──► staged ── activate ──► active ── (next activate) ──► retiring ── its time ──► retired
@@ -6,6 +6,12 @@
 //!  revoke, from any state ──► revoked: material destroyed
 //! ```
 //! Expiry is decided by the clock where a key is used; no sweeper is needed for a key to stop signing.
+//! The keys of an endpoint sign; those of a source verify, and their states mean something else: see
+//! [`Acceptance`].
+
+mod incoming;
+
+pub use incoming::{Acceptance, KeyOwner, incoming_limits};
 
 use crate::{KeyId, Precondition, Revision, SealedSecret, SignatureProfile, Timestamp};
 use std::time::Duration;
@@ -24,13 +30,17 @@ pub mod key_limits {
     pub const KEYS_KEPT: usize = 20;
 }
 
-/// What a key signs with.
+/// What a key signs with; or, on the ring of a source, what kind of material it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
     /// A secret shared with the receiver.
     HmacSha256,
     /// The receiver holds only the public half.
     Ed25519,
+    /// A secret that a source's sender knows too. What is computed with it, the source's scheme says.
+    SharedSecret,
+    /// A public key, certificate or the like of a source's sender, read as the source's scheme says.
+    PublicKey,
 }
 
 impl KeyAlgorithm {
@@ -40,13 +50,23 @@ impl KeyAlgorithm {
         match self {
             Self::HmacSha256 => "hmac-sha256",
             Self::Ed25519 => "ed25519",
+            Self::SharedSecret => "shared-secret",
+            Self::PublicKey => "public-key",
         }
+    }
+
+    /// Whether the keys of an endpoint can have it.
+    #[must_use]
+    pub const fn signs(self) -> bool {
+        matches!(self, Self::HmacSha256 | Self::Ed25519)
     }
 
     /// Reads the stored name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::HmacSha256, Self::Ed25519].into_iter().find(|algorithm| algorithm.as_str() == text)
+        [Self::HmacSha256, Self::Ed25519, Self::SharedSecret, Self::PublicKey]
+            .into_iter()
+            .find(|algorithm| algorithm.as_str() == text)
     }
 }
 
@@ -166,7 +186,7 @@ impl Key {
     }
 }
 
-/// The keys of one endpoint. At most one staged, one active, one retiring (I14).
+/// The keys of one endpoint or source. At most one staged, one active, one retiring (I14).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyRing {
     /// Newest first.
@@ -217,6 +237,7 @@ impl KeyRing {
     fn settle(&mut self, now: Timestamp) {
         for key in &mut self.keys {
             key.state = key.state_at(now);
+            key.forget(now);
         }
         while self.keys.len() > key_limits::KEYS_KEPT {
             let oldest_idle = self

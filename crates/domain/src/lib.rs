@@ -52,6 +52,7 @@ mod ports;
 mod random;
 mod retry;
 mod secret;
+mod source;
 mod time;
 
 pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
@@ -77,9 +78,11 @@ pub use event_type_version::{
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
     AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid, IdGenerator, KeyId,
-    RetryPolicyId, SubscriptionId, TenantId, WorkerId,
+    RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
 };
-pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
+pub use key::{
+    Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, incoming_limits, key_limits,
+};
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
 pub use pattern::TypePattern;
@@ -91,4 +94,10 @@ pub use ports::{
 pub use random::{Random, SeededRandom};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
+pub use source::{
+    Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,
+    IngestToken, IntakeLimits, JsonPath, JsonStep, Ordering, OrderingPolicy, OrderingRule,
+    ReceiptSettings, SchemeChoice, SchemeDocument, Source, SourceSettings, TimestampWindow,
+    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
+};
 pub use time::{Clock, Timestamp};

@@ -1,6 +1,6 @@
 //! Secrets at rest: sealed bytes, and the port that seals and opens them.
 
-use crate::{EndpointId, KeyId, TenantId};
+use crate::{KeyId, KeyOwner, TenantId};
 use zeroize::Zeroizing;
 
 /// A secret encrypted under a key-encryption key that its bytes name. Safe to store and to send to
@@ -34,8 +34,8 @@ impl std::fmt::Debug for SealedSecret {
 pub struct SealContext {
     /// Whose it is.
     pub tenant: TenantId,
-    /// The endpoint that signs with it.
-    pub endpoint: EndpointId,
+    /// Whose ring the key is on.
+    pub owner: KeyOwner,
     /// The key.
     pub key: KeyId,
 }

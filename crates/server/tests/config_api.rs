@@ -172,6 +172,9 @@ macro_rules! sentences {
     };
 }
 
+#[path = "config_api/sources.rs"]
+mod sources;
+
 sentences!(
     an_upsert_creates_once_and_then_changes_nothing,
     an_upsert_changes_what_differs,

@@ -42,6 +42,8 @@ can_be_validated_only!(
     UpdateRetryPolicyRequest,
     StageKeyRequest,
     RotateKeyRequest,
+    CreateSourceRequest,
+    UpdateSourceRequest,
 );
 
 macro_rules! says_why {
@@ -72,6 +74,8 @@ says_nothing_more!(
     DeleteRetryPolicyRequest,
     ActivateKeyRequest,
     RollbackKeyRequest,
+    DeleteSourceRequest,
+    RotateIngestPathRequest,
 );
 
 /// An update with what it makes when there is nothing to change. That part may be incomplete as long

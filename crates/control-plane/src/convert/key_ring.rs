@@ -1,17 +1,18 @@
 //! Key rings on the wire.
 
 use super::{
-    finish, required_etag, single,
+    absorb, finish, required_etag, single,
     value::{self, duration_or},
 };
 use crate::{
-    key_material::{WantedKey, algorithm_of},
+    key_material::{KeyText, WantedKey, algorithm_of},
     key_ring::{CreatedKey, KeyRingView, RevokeKey, RotateKey, SeenRing, StageKey, SwitchKey},
-    names::{EndpointName, KeyName, KeyRingName},
+    names::{KeyName, KeyRingName, OwnerName},
 };
 use std::time::Duration;
 use turnbuckle_domain::{
-    Error, Key, KeyAlgorithm, KeyState, Revision, Timestamp, Violations, key_limits,
+    Error, Key, KeyAlgorithm, KeyState, Revision, Timestamp, Violations, incoming_limits,
+    key_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::timestamp;
@@ -32,41 +33,84 @@ fn algorithm(number: i32) -> Result<Option<KeyAlgorithm>, String> {
         Ok(Wire::Unspecified) => Ok(None),
         Ok(Wire::HmacSha256) => Ok(Some(KeyAlgorithm::HmacSha256)),
         Ok(Wire::Ed25519) => Ok(Some(KeyAlgorithm::Ed25519)),
+        Ok(Wire::SharedSecret) => Ok(Some(KeyAlgorithm::SharedSecret)),
+        Ok(Wire::PublicKey) => Ok(Some(KeyAlgorithm::PublicKey)),
         Err(_) => Err(format!("is {number}, which names no algorithm")),
     }
 }
 
-fn wanted(violations: &mut Violations, number: i32, secret: &str) -> Option<WantedKey> {
+/// The key a ring's owner wants. Without a known owner the algorithm is all that can be judged.
+fn wanted(
+    violations: &mut Violations,
+    owner: Option<&OwnerName>,
+    number: i32,
+    secret: &str,
+) -> Option<WantedKey> {
     let asked = violations.take("algorithm", algorithm(number));
-    if secret.is_empty() {
-        return Some(WantedKey::Fresh(asked?.unwrap_or(KeyAlgorithm::HmacSha256)));
+    let wanted = match owner? {
+        OwnerName::Endpoint(_) => signing(asked?, secret),
+        OwnerName::Source(_) => verifying(asked?, secret),
+    };
+    absorb(violations, wanted)
+}
+
+fn verifying(asked: Option<KeyAlgorithm>, secret: &str) -> Result<WantedKey, Error> {
+    if asked.is_some_and(KeyAlgorithm::signs) {
+        return Err(Error::invalid(
+            "algorithm",
+            "is for endpoints; leave it out, or say SHARED_SECRET or PUBLIC_KEY",
+        ));
     }
-    let key = violations.take("secret", imported(secret))?;
-    let has = algorithm_of(&key);
-    match asked? {
-        Some(asked) if asked != has => {
-            violations.add(
-                "algorithm",
-                format!(
-                    "is {}, but the secret is for {}; leave one of them out",
-                    asked.as_str(),
-                    has.as_str()
-                ),
-            );
-            None
+    if !secret.is_empty() {
+        let text = KeyText::new(Zeroizing::new(secret.to_owned()));
+        return Ok(WantedKey::Given { text, asked });
+    }
+    match asked {
+        Some(KeyAlgorithm::PublicKey) => {
+            Err(Error::invalid("secret", "is required: the public key, as the sender shows it"))
         }
-        Some(_) | None => Some(WantedKey::Imported(key)),
+        _ => Ok(WantedKey::FreshSecret),
     }
 }
 
-fn overlap(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
-    duration_or(given, key_limits::OVERLAP_DEFAULT, Duration::ZERO..=key_limits::OVERLAP_MAX)
+fn signing(asked: Option<KeyAlgorithm>, secret: &str) -> Result<WantedKey, Error> {
+    if asked.is_some_and(|asked| !asked.signs()) {
+        return Err(Error::invalid("algorithm", "is for sources; use HMAC_SHA256 or ED25519"));
+    }
+    if secret.is_empty() {
+        return Ok(WantedKey::Fresh(asked.unwrap_or(KeyAlgorithm::HmacSha256)));
+    }
+    let key = single("secret", imported(secret))?;
+    let has = algorithm_of(&key);
+    match asked.filter(|asked| *asked != has) {
+        Some(asked) => Err(Error::invalid(
+            "algorithm",
+            format!(
+                "is {}, but the secret is for {}; leave one of them out",
+                asked.as_str(),
+                has.as_str()
+            ),
+        )),
+        None => Ok(WantedKey::Imported(key)),
+    }
+}
+
+/// The overlap asked for, or the default of the ring's owner.
+fn overlap(
+    given: Option<&prost_types::Duration>,
+    owner: Option<&OwnerName>,
+) -> Result<Duration, String> {
+    let default = match owner {
+        Some(OwnerName::Source(_)) => incoming_limits::OVERLAP_DEFAULT,
+        Some(OwnerName::Endpoint(_)) | None => key_limits::OVERLAP_DEFAULT,
+    };
+    duration_or(given, default, Duration::ZERO..=key_limits::OVERLAP_MAX)
 }
 
 fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
-    let endpoint = violations.take("parent", EndpointName::parse(parent));
+    let owner = violations.take("parent", OwnerName::parse(parent));
     let etag = required_etag(violations, "etag", etag);
-    Some(SeenRing { endpoint: endpoint?, etag: etag? })
+    Some(SeenRing { owner: owner?, etag: etag? })
 }
 
 pub(crate) fn get(request: v1::GetKeyRingRequest) -> Result<KeyRingName, Error> {
@@ -77,7 +121,8 @@ pub(crate) fn stage(mut request: v1::StageKeyRequest) -> Result<StageKey, Error>
     let secret = Zeroizing::new(std::mem::take(&mut request.secret));
     let mut violations = Violations::new();
     let ring = seen(&mut violations, &request.parent, &request.etag);
-    let key = wanted(&mut violations, request.algorithm, &secret);
+    let owner = OwnerName::parse(&request.parent).ok();
+    let key = wanted(&mut violations, owner.as_ref(), request.algorithm, &secret);
     let command = || Some(StageKey { ring: ring?, key: key? });
     finish(violations, command())
 }
@@ -86,8 +131,9 @@ pub(crate) fn rotate(mut request: v1::RotateKeyRequest) -> Result<RotateKey, Err
     let secret = Zeroizing::new(std::mem::take(&mut request.secret));
     let mut violations = Violations::new();
     let ring = seen(&mut violations, &request.parent, &request.etag);
-    let key = wanted(&mut violations, request.algorithm, &secret);
-    let overlap = violations.take("overlap", overlap(request.overlap.as_ref()));
+    let owner = OwnerName::parse(&request.parent).ok();
+    let key = wanted(&mut violations, owner.as_ref(), request.algorithm, &secret);
+    let overlap = violations.take("overlap", overlap(request.overlap.as_ref(), owner.as_ref()));
     let force = request.force;
     let command = || Some(RotateKey { ring: ring?, key: key?, overlap: overlap?, force });
     finish(violations, command())
@@ -100,7 +146,8 @@ fn switch(
 ) -> Result<SwitchKey, Error> {
     let mut violations = Violations::new();
     let ring = seen(&mut violations, parent, etag);
-    let overlap = violations.take("overlap", overlap(given));
+    let owner = OwnerName::parse(parent).ok();
+    let overlap = violations.take("overlap", overlap(given, owner.as_ref()));
     let command = || Some(SwitchKey { ring: ring?, overlap: overlap? });
     finish(violations, command())
 }
@@ -149,12 +196,14 @@ const fn wire_algorithm(algorithm: KeyAlgorithm) -> v1::KeyAlgorithm {
     match algorithm {
         KeyAlgorithm::HmacSha256 => v1::KeyAlgorithm::HmacSha256,
         KeyAlgorithm::Ed25519 => v1::KeyAlgorithm::Ed25519,
+        KeyAlgorithm::SharedSecret => v1::KeyAlgorithm::SharedSecret,
+        KeyAlgorithm::PublicKey => v1::KeyAlgorithm::PublicKey,
     }
 }
 
-fn key_message(endpoint: &EndpointName, key: &Key, at: Timestamp) -> v1::Key {
+fn key_message(owner: &OwnerName, key: &Key, at: Timestamp) -> v1::Key {
     v1::Key {
-        name: KeyName { endpoint: endpoint.clone(), key: key.id }.to_string(),
+        name: KeyName { owner: owner.clone(), key: key.id }.to_string(),
         state: wire_state(key.state_at(at)).into(),
         algorithm: wire_algorithm(key.algorithm).into(),
         fingerprint: key.fingerprint.clone(),
@@ -174,8 +223,8 @@ pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
     });
     let Revision(revision) = view.ring.revision;
     v1::KeyRing {
-        name: KeyRingName(view.endpoint.clone()).to_string(),
-        keys: keys.into_iter().map(|key| key_message(&view.endpoint, key, view.at)).collect(),
+        name: KeyRingName(view.owner.clone()).to_string(),
+        keys: keys.into_iter().map(|key| key_message(&view.owner, key, view.at)).collect(),
         etag: view.ring.revision.etag(),
         revision,
     }
@@ -186,7 +235,7 @@ pub(crate) fn created(created: &CreatedKey) -> v1::Key {
     let secret = created.secret.as_ref().map(|secret| secret.expose().to_owned());
     v1::Key {
         secret: secret.unwrap_or_default(),
-        ..key_message(&created.endpoint, &created.key, created.at)
+        ..key_message(&created.owner, &created.key, created.at)
     }
 }
 
@@ -234,7 +283,7 @@ mod tests {
             assert!(matches!(command.key, WantedKey::Fresh(algorithm) if algorithm == expected));
             assert_eq!(command.ring.etag, Revision(4));
         }
-        assert!(stage_with(3, "").unwrap_err().to_string().contains("algorithm: is 3"));
+        assert!(stage_with(9, "").unwrap_err().to_string().contains("algorithm: is 9"));
     }
 
     #[test]
@@ -296,9 +345,9 @@ mod tests {
         let now = Timestamp::from_micros(1_000_000);
         let mut ring = KeyRing::with_first(key(0, 1), now);
         ring.rotate(key(1, 2), Duration::from_secs(60), false, now).unwrap();
-        let endpoint = EndpointName::parse(PARENT).unwrap();
+        let owner = OwnerName::parse(PARENT).unwrap();
         let states = |at: Timestamp| {
-            let out = message(&KeyRingView { endpoint: endpoint.clone(), ring: ring.clone(), at });
+            let out = message(&KeyRingView { owner: owner.clone(), ring: ring.clone(), at });
             assert_eq!(out.name, format!("{PARENT}/keyRing"));
             assert!(out.keys.iter().all(|key| key.secret.is_empty()));
             out.keys.iter().map(v1::Key::state).collect::<Vec<_>>()

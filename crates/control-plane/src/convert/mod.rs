@@ -9,9 +9,14 @@ pub(crate) mod key_ring;
 mod mask;
 mod page;
 pub(crate) mod retry_policy;
+mod scheme;
+pub(crate) mod source;
+pub(crate) mod source_preset;
+mod source_settings;
 pub(crate) mod subscription;
 pub(crate) mod tenant;
 mod value;
+mod wire_name;
 
 use crate::page::PageRequest;
 use std::fmt;

@@ -122,6 +122,14 @@ impl From<&Meta> for WireMeta {
     }
 }
 
+/// What a resource has once it has been made.
+pub(super) fn made(meta: &Meta, text: impl FnOnce() -> String) -> String {
+    match meta.revision {
+        Revision::ZERO => String::new(),
+        _ => text(),
+    }
+}
+
 /// The id of a resource, once it has been made.
 pub(super) fn uid(meta: &Meta, id: impl std::fmt::Display) -> String {
     match meta.revision {

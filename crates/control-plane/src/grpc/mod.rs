@@ -6,6 +6,7 @@ pub(crate) mod event_type;
 pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 pub(crate) mod retry_policy;
+pub(crate) mod source;
 pub(crate) mod subscription;
 pub(crate) mod tenant;
 

@@ -66,10 +66,13 @@ impl Signer {
     /// is better than not at all only while another key is valid; with none the endpoint waits.
     fn open(&self, key: &Key) -> Option<OpenKey> {
         let sealed = key.secret.as_ref()?;
-        let context = SealContext { tenant: self.tenant, endpoint: self.endpoint, key: key.id };
+        let owner = self.endpoint.into();
+        let context = SealContext { tenant: self.tenant, owner, key: key.id };
         let algorithm = match key.algorithm {
             KeyAlgorithm::HmacSha256 => turnbuckle_signing::KeyAlgorithm::HmacSha256,
             KeyAlgorithm::Ed25519 => turnbuckle_signing::KeyAlgorithm::Ed25519,
+            // Keys of sources, which no ring of an endpoint holds.
+            KeyAlgorithm::SharedSecret | KeyAlgorithm::PublicKey => return None,
         };
         let material = match self.sealer.open(context, sealed) {
             Ok(bytes) => SigningKey::from_bytes(algorithm, &bytes).ok(),

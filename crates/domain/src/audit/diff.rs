@@ -54,7 +54,7 @@ const FINGERPRINT_DOMAIN: &[u8] = b"turnbuckle audit fingerprint 1";
 /// many wrong ones, and different for the same value elsewhere.
 const FINGERPRINT_BYTES: usize = 4;
 
-fn fingerprint(owner: Uuid, field: &str, hidden: &str) -> String {
+pub(super) fn fingerprint(owner: Uuid, field: &str, hidden: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(FINGERPRINT_DOMAIN);
     hasher.update(owner.as_bytes());
@@ -91,7 +91,7 @@ fn shown_duration(duration: Duration) -> String {
 }
 
 /// A time as microseconds since the epoch: exact, and the form of the database.
-fn shown_time(at: Timestamp) -> String {
+pub(super) fn shown_time(at: Timestamp) -> String {
     format!("{}us", at.micros())
 }
 
@@ -101,14 +101,14 @@ fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
 }
 
 /// Notes a field that has a value.
-fn put(fields: &mut Fields, field: &str, value: impl Into<String>) {
+pub(super) fn put(fields: &mut Fields, field: &str, value: impl Into<String>) {
     let value = value.into();
     if !value.is_empty() {
         fields.insert(field.to_owned(), value);
     }
 }
 
-fn put_labels(fields: &mut Fields, labels: &Labels) {
+pub(super) fn put_labels(fields: &mut Fields, labels: &Labels) {
     for (key, value) in labels.iter() {
         fields.insert(format!("labels.{key}"), value.to_owned());
     }

@@ -4,7 +4,7 @@
 //!  version 1 │ id length 1 │ id │ wrap nonce 12 │ wrapped data key 32+16 │ nonce 12 │ ciphertext n+16
 //! ```
 
-use turnbuckle_domain::SealContext;
+use turnbuckle_domain::{KeyOwner, SealContext};
 
 /// Layout and algorithms of this record form.
 const VERSION: u8 = 1;
@@ -70,14 +70,22 @@ pub(super) fn is_key_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
+/// Added to the purpose for the keys of sources: a record of a source opens for no endpoint, even if
+/// their ids were the same.
+const OF_SOURCE: u8 = 16;
+
 /// What an encryption is bound to. Every part has a fixed length or a length before it, so that two
 /// contexts never give the same bytes.
 pub(super) fn associated_data(purpose: Purpose, key_id: &str, context: SealContext) -> Vec<u8> {
+    let (kind, owner) = match context.owner {
+        KeyOwner::Endpoint(endpoint) => (0, endpoint.uuid()),
+        KeyOwner::Source(source) => (OF_SOURCE, source.uuid()),
+    };
     let mut data = DOMAIN.to_vec();
-    data.extend_from_slice(&[VERSION, purpose as u8, id_length(key_id)]);
+    data.extend_from_slice(&[VERSION, purpose as u8 | kind, id_length(key_id)]);
     data.extend_from_slice(key_id.as_bytes());
     data.extend_from_slice(context.tenant.uuid().as_bytes());
-    data.extend_from_slice(context.endpoint.uuid().as_bytes());
+    data.extend_from_slice(owner.as_bytes());
     data.extend_from_slice(context.key.uuid().as_bytes());
     data
 }

@@ -1,7 +1,7 @@
 use super::*;
 use data_encoding::BASE64;
 use std::fs;
-use turnbuckle_domain::{EndpointId, KeyId, TenantId};
+use turnbuckle_domain::{EndpointId, KeyId, SourceId, TenantId};
 use uuid::Uuid;
 
 const SECRET: &[u8] = b"a signing secret of thirty bytes";
@@ -9,7 +9,7 @@ const SECRET: &[u8] = b"a signing secret of thirty bytes";
 fn context(tenant: u128, endpoint: u128, key: u128) -> SealContext {
     SealContext {
         tenant: TenantId::from_uuid(Uuid::from_u128(tenant)),
-        endpoint: EndpointId::from_uuid(Uuid::from_u128(endpoint)),
+        owner: EndpointId::from_uuid(Uuid::from_u128(endpoint)).into(),
         key: KeyId::from_uuid(Uuid::from_u128(key)),
     }
 }
@@ -47,6 +47,19 @@ fn a_record_moved_to_another_row_does_not_open() {
     let keyring = Keyring::generate_in_memory().unwrap();
     let sealed = keyring.seal(context(1, 2, 3), SECRET).unwrap();
     for other in [context(9, 2, 3), context(1, 9, 3), context(1, 2, 9), context(2, 1, 3)] {
+        assert_eq!(keyring.open(other, &sealed), Err(SealError::Corrupt));
+    }
+}
+
+#[test]
+fn a_record_of_a_source_opens_for_no_endpoint_and_the_other_way_round() {
+    let keyring = Keyring::generate_in_memory().unwrap();
+    let endpoint = context(1, 2, 3);
+    let owner = SourceId::from_uuid(Uuid::from_u128(2)).into();
+    let source = SealContext { owner, ..endpoint };
+    for (own, other) in [(endpoint, source), (source, endpoint)] {
+        let sealed = keyring.seal(own, SECRET).unwrap();
+        assert_eq!(keyring.open(own, &sealed).unwrap().as_slice(), SECRET);
         assert_eq!(keyring.open(other, &sealed), Err(SealError::Corrupt));
     }
 }

@@ -113,7 +113,7 @@ pub(crate) struct Mask(Vec<String>);
 impl Mask {
     /// Notes the field when there is a value, and gives the value or its default.
     pub(crate) fn take<T: Default>(&mut self, path: &str, value: Option<T>) -> T {
-        if value.is_some() {
+        if value.is_some() && !self.0.iter().any(|noted| noted == path) {
             self.0.push(path.to_owned());
         }
         value.unwrap_or_default()
@@ -131,6 +131,11 @@ impl Mask {
 
     pub(crate) fn labels(&mut self, change: LabelChange) -> HashMap<String, String> {
         self.pairs("labels", change.labels, change.clear_labels)
+    }
+
+    /// Takes a field out again.
+    pub(crate) fn drop(&mut self, path: &str) {
+        self.0.retain(|noted| noted != path);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

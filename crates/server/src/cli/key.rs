@@ -2,6 +2,7 @@
 
 use super::{
     common::{DryRun, read_secret},
+    error::Usage,
     global::Session,
     names::{self, Collection},
     output::Format,
@@ -9,12 +10,13 @@ use super::{
 };
 use turnbuckle_proto::v1;
 
-/// What can be done with the signing keys of an endpoint.
+/// What can be done with the keys of an endpoint or a source.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Verb {
-    /// Shows the keys of an endpoint, never their secrets.
+    /// Shows the keys of an endpoint or a source, never their secrets.
     Status(RingArgs),
-    /// Adds a key that does not sign yet, so that the receiver can learn it. Shows its secret, once.
+    /// Adds a key that does not sign yet, so that the receiver can learn it; of a source, one that is
+    /// accepted from now on. Shows its secret, once.
     Stage(StageArgs),
     /// Makes the staged key the active one; the one before signs on until the overlap ends.
     Activate(TurnArgs),
@@ -22,22 +24,48 @@ pub enum Verb {
     Rotate(RotateArgs),
     /// Goes back to the key before.
     Rollback(TurnArgs),
-    /// Destroys one key. The endpoint waits, sending nothing, when no usable key is left.
+    /// Destroys one key. The endpoint waits, sending nothing, when no usable key is left. A source refuses
+    /// what is signed with it at once.
     Revoke(RevokeArgs),
+}
+
+/// Whose keys.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RingOwner {
+    /// Endpoint that the keys belong to.
+    #[arg(required_unless_present = "source", conflicts_with = "source")]
+    pub endpoint: Option<String>,
+    /// Source that the keys belong to.
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<String>,
+}
+
+impl RingOwner {
+    /// Its full name.
+    fn name(&self, parent: &str) -> Result<String, Usage> {
+        match (&self.source, &self.endpoint) {
+            (Some(source), _) => Collection::Sources.name(parent, source),
+            (None, endpoint) => {
+                Collection::Endpoints.name(parent, endpoint.as_deref().unwrap_or_default())
+            }
+        }
+    }
 }
 
 /// Which key ring.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RingArgs {
-    /// Endpoint that the keys belong to.
-    pub endpoint: String,
+    /// Whose keys.
+    #[command(flatten)]
+    pub owner: RingOwner,
 }
 
 /// Which key ring, and in which state.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GuardedRing {
-    /// Endpoint that the keys belong to.
-    pub endpoint: String,
+    /// Whose keys.
+    #[command(flatten)]
+    pub owner: RingOwner,
     /// Fail unless the key ring still has this etag. Without it, the present one is taken.
     #[arg(long, value_parser = parse_etag)]
     pub etag: Option<String>,
@@ -50,15 +78,20 @@ pub enum Algorithm {
     HmacSha256,
     /// The receiver holds only the public half.
     Ed25519,
+    /// Of a source: a secret that its sender knows too.
+    SharedSecret,
+    /// Of a source: a public key of its sender.
+    PublicKey,
 }
 
 /// The new key.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NewKey {
-    /// What the new key signs with.
-    #[arg(long, value_enum, default_value = "hmac-sha256")]
-    pub algorithm: Algorithm,
-    /// File with a secret to import (whsec_… or whsk_…), - for stdin.
+    /// What the new key signs with [default: hmac-sha256; of a source, what its scheme takes].
+    #[arg(long, value_enum)]
+    pub algorithm: Option<Algorithm>,
+    /// File with a secret to import (whsec_… or whsk_…; of a source, the secret or public key as its sender
+    /// shows it), - for stdin.
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<String>,
 }
@@ -66,8 +99,12 @@ pub struct NewKey {
 impl NewKey {
     fn to_proto(&self) -> anyhow::Result<(i32, String)> {
         let algorithm = match self.algorithm {
-            Algorithm::HmacSha256 => v1::KeyAlgorithm::HmacSha256,
-            Algorithm::Ed25519 => v1::KeyAlgorithm::Ed25519,
+            // Leaves it to the secret, the scheme or the default.
+            None => v1::KeyAlgorithm::Unspecified,
+            Some(Algorithm::HmacSha256) => v1::KeyAlgorithm::HmacSha256,
+            Some(Algorithm::Ed25519) => v1::KeyAlgorithm::Ed25519,
+            Some(Algorithm::SharedSecret) => v1::KeyAlgorithm::SharedSecret,
+            Some(Algorithm::PublicKey) => v1::KeyAlgorithm::PublicKey,
         };
         Ok((algorithm.into(), read_secret(self.secret_file.as_deref())?))
     }
@@ -93,7 +130,7 @@ pub struct TurnArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: GuardedRing,
-    /// How long the other key signs on, 0 to 30d [default: 24h].
+    /// How long the other key signs on, 0 to 30d [default: 24h; of a source 72h].
     #[arg(long, value_name = "DURATION")]
     pub overlap: Option<Span>,
 }
@@ -107,7 +144,7 @@ pub struct RotateArgs {
     /// Which key.
     #[command(flatten)]
     pub key: NewKey,
-    /// How long the key before signs on, 0 to 30d [default: 24h].
+    /// How long the key before signs on, 0 to 30d [default: 24h; of a source 72h].
     #[arg(long, value_name = "DURATION")]
     pub overlap: Option<Span>,
     /// Ends an open rotation first: its staged key is dropped, its retiring key retired at once.
@@ -118,8 +155,9 @@ pub struct RotateArgs {
     pub dry: DryRun,
 }
 
-/// Options of `key revoke`.
+/// Options of `key revoke`. With --source the one positional argument is the key.
 #[derive(Clone, Debug, clap::Args)]
+#[command(allow_missing_positional = true)]
 pub struct RevokeArgs {
     /// Which ring.
     #[command(flatten)]
@@ -135,7 +173,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let mut keys = session.client.keys();
     let ring = match verb {
         Verb::Status(args) => {
-            let parent = Collection::Endpoints.name(&session.parent, &args.endpoint)?;
+            let parent = args.owner.name(&session.parent)?;
             let name = format!("{parent}/keyRing");
             keys.get_key_ring(v1::GetKeyRingRequest { name }).await?
         }
@@ -188,9 +226,9 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     show_ring(session, ring.get_ref())
 }
 
-/// The endpoint's name and the etag to send: the one given, or the present one.
+/// The owner's name and the etag to send: the one given, or the present one.
 async fn guarded(session: &Session, ring: GuardedRing) -> anyhow::Result<(String, String)> {
-    let parent = Collection::Endpoints.name(&session.parent, &ring.endpoint)?;
+    let parent = ring.owner.name(&session.parent)?;
     let etag = match ring.etag {
         Some(etag) => etag,
         None => {

@@ -28,6 +28,8 @@ mod output;
 mod render;
 mod resource;
 mod retry_policy;
+mod source;
+mod source_file;
 mod subscription;
 mod tenant;
 mod values;
@@ -58,9 +60,12 @@ pub enum Command {
     /// Retry policies: when and how often a failed delivery is tried again.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     RetryPolicy(retry_policy::Verb),
-    /// Signing keys of endpoints: stage, activate, rotate, roll back, revoke.
+    /// Keys: those endpoints sign with, and those sources verify with.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Key(key::Verb),
+    /// Sources: third parties that send to our ingress.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Source(source::Verb),
     /// Events: publish them, and look them up.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Event(event::Verb),
@@ -91,6 +96,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Subscription(verb) => subscription::run(verb, &mut session).await,
         Command::RetryPolicy(verb) => retry_policy::run(verb, &mut session).await,
         Command::Key(verb) => key::run(verb, &mut session).await,
+        Command::Source(verb) => source::run(verb, &mut session).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,

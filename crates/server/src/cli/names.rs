@@ -11,6 +11,7 @@ pub(crate) enum Collection {
     RetryPolicies,
     Events,
     Deliveries,
+    Sources,
 }
 
 impl Collection {
@@ -22,6 +23,7 @@ impl Collection {
             Self::RetryPolicies => "retryPolicies",
             Self::Events => "events",
             Self::Deliveries => "deliveries",
+            Self::Sources => "sources",
         }
     }
 
@@ -60,13 +62,13 @@ pub(crate) fn tenant(given: &str) -> Result<String, Usage> {
     Ok(format!("tenants/{id}"))
 }
 
-/// The full name of a key, given short or full, of an endpoint whose full name is known.
-pub(crate) fn key(endpoint: &str, given: &str) -> Result<String, Usage> {
-    let prefix = format!("{endpoint}/keys/");
+/// The full name of a key, given short or full, of an endpoint or source whose full name is known.
+pub(crate) fn key(owner: &str, given: &str) -> Result<String, Usage> {
+    let prefix = format!("{owner}/keys/");
     let id = given.strip_prefix(&prefix).unwrap_or(given);
     if id.is_empty() || id.contains('/') {
         return Err(Usage(format!(
-            "{given:?} is no key of {endpoint}; use an id that `turnbuckle key status` shows"
+            "{given:?} is no key of {owner}; use an id that `turnbuckle key status` shows"
         )));
     }
     Ok(format!("{prefix}{id}"))

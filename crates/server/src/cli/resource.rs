@@ -94,6 +94,20 @@ resources! {
         plain("HORIZON", &["horizon"]),
         CREATED,
     ];
+    Source: [
+        NAME,
+        plain("PRESET", &["preset"]),
+        plain("PATH", &["ingest_path"]),
+        plain("WEAKNESSES", &["weaknesses"]),
+        CREATED,
+    ];
+    SourcePreset: [
+        short("PRESET", &["name"]),
+        plain("TITLE", &["title"]),
+        plain("EVIDENCE", &["evidence"]),
+        plain("NEEDS", &["scheme_settings"]),
+        plain("WEAKNESSES", &["weaknesses"]),
+    ];
     KeyRing: [NAME];
     Key: [
         short("KEY", &["name"]),

@@ -28,6 +28,7 @@ fn every_noun_has_its_verbs() {
         ("subscription", "create get list update delete"),
         ("retry-policy", "create get list update delete"),
         ("key", "status stage activate rotate rollback revoke"),
+        ("source", "create get list update delete rotate-path presets"),
         ("event", "publish get list"),
         ("delivery", "list get attempts retry cancel"),
         ("audit", "list export verify"),
@@ -71,6 +72,9 @@ fn wrong_usage_is_exit_code_2_as_documented() {
         "turnbuckle tenant list --token a --token-file b",
         "turnbuckle endpoint create x --url https://a.test --upsert --secret-file f",
         "turnbuckle audit verify --anchor 12",
+        "turnbuckle source create shop --preset github --secret-file f --generate-secret",
+        "turnbuckle key rotate",
+        "turnbuckle key status orders --source shop",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
     }

@@ -16,7 +16,8 @@ use super::request::{Context, View};
 /// A question and its answer: a request that is no event, such as the check of a new URL.
 ///
 /// Handshakes recur at some providers, so they belong to a source for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Handshake {
     /// Names it in logs and metrics, such as `url-verification`.
     pub name: String,
@@ -33,7 +34,8 @@ pub struct Handshake {
 }
 
 /// Something that holds for a request or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Condition {
     /// The method is this one (upper case).
     Method(String),
@@ -51,7 +53,8 @@ pub enum Condition {
 }
 
 /// What a value is compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Expected {
     /// This text.
     Text(String),
@@ -62,7 +65,8 @@ pub enum Expected {
 }
 
 /// The answer to a handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reply {
     /// 200 to 299.
     pub status: u16,
@@ -76,7 +80,8 @@ pub struct Reply {
 }
 
 /// A piece of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Piece {
     /// Fixed text.
     Literal(String),

@@ -10,7 +10,8 @@ use super::limits::{MAX_JSON_PATH_BYTES, MAX_JSON_STEPS};
 /// Written as names with dots between them; `[3]` picks an element of an array (from 0), `[*]`
 /// stands for every element, and `["a.b"]` is a name that is not made of letters, digits, `_`, `-`
 /// and `$` alone. The text form and the value convert both ways without loss.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct JsonPath {
     steps: Vec<JsonStep>,
 }
@@ -123,6 +124,20 @@ impl FromStr for JsonPath {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for JsonPath {
+    type Error = JsonPathError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<JsonPath> for String {
+    fn from(path: JsonPath) -> Self {
+        path.to_string()
     }
 }
 

@@ -6,7 +6,8 @@ use super::json_path::JsonPath;
 ///
 /// Values are taken as bytes, as they came: a query or form value is percent-decoded, a JSON
 /// string is unescaped, a JSON number or boolean is its literal text; nothing else is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Locator {
     /// A header by its name, lower case. One that comes twice is refused, except for signatures,
     /// where every value counts.

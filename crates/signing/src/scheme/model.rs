@@ -10,7 +10,8 @@ use super::proof::Proof;
 ///
 /// Plain data, free to build; what checks it and works with it is the verifier, which takes only
 /// schemes without violations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scheme {
     /// How a request proves where it comes from.
     pub proof: Proof,
@@ -38,7 +39,8 @@ pub struct Scheme {
 }
 
 /// Where keys come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeySource {
     /// From the key ring of the source.
     KeyRing,
@@ -64,7 +66,8 @@ pub enum KeySource {
 }
 
 /// The time of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TimestampRule {
     /// Where it stands.
     pub at: Locator,
@@ -120,7 +123,8 @@ named!(UrlVariant, "URL variant", {
 });
 
 /// Something that must hold after the proof; compared in constant time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Where the value stands.
     pub at: Locator,
@@ -129,7 +133,8 @@ pub struct Claim {
 }
 
 /// What a claim's value must equal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClaimValue {
     /// This text.
     Text(String),

@@ -7,7 +7,8 @@ use super::names::named;
 use super::template::Part;
 
 /// How a request proves where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Proof {
     /// A signature (or a shared token) that stands in the request.
     Signature(SignatureProof),
@@ -16,7 +17,8 @@ pub enum Proof {
 }
 
 /// A signature over parts of the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SignatureProof {
     /// Where signatures stand; all places count, and any right signature will do. 1 to
     /// [`MAX_SIGNATURE_SOURCES`](super::limits::MAX_SIGNATURE_SOURCES).
@@ -48,7 +50,8 @@ pub struct SignatureProof {
 ///
 /// Entries of other tags, of the wrong length or that do not decode are passed over: a malformed
 /// entry never hides a good one behind it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SignatureSyntax {
     /// Between the entries of a list; without it the whole value is one entry. Printable ASCII.
     pub item_separator: Option<char>,
@@ -81,7 +84,8 @@ named!(Encoding, "encoding", {
 });
 
 /// One algorithm, the entries it is for, and its keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AlgorithmRule {
     /// What is computed.
     pub algorithm: Algorithm,
@@ -147,7 +151,8 @@ impl Algorithm {
 }
 
 /// How a key is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyRule {
     /// How the text becomes the key. Never guessed: the same looking text is used in different
     /// ways by different senders.
@@ -198,7 +203,8 @@ pub enum KeyDigest {
 named!(KeyDigest, "key digest", { Sha1 => "sha1", Sha256 => "sha256" });
 
 /// A JSON Web Token that vouches for the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JwtProof {
     /// Where the token stands.
     pub source: Locator,
@@ -251,7 +257,8 @@ named!(JwtAlgorithm, "token algorithm", {
 });
 
 /// The claim of a token that holds the SHA-256 of the body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BodyHashClaim {
     /// The name of the claim.
     pub claim: String,
@@ -263,7 +270,8 @@ pub struct BodyHashClaim {
 }
 
 /// The claim of a token that holds the SHA-256 of the URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UrlHashClaim {
     /// The name of the claim.
     pub claim: String,

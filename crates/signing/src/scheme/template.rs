@@ -4,7 +4,8 @@ use super::locator::Locator;
 
 /// One part of what is signed. The signed bytes are the parts of a template one after another,
 /// with nothing between them that is not a part itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
     /// Fixed text, such as `.` or `v0:`.
     Literal(String),
@@ -45,7 +46,8 @@ pub enum Part {
 }
 
 /// What happens without a [`Part::Value`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WhenAbsent {
     /// The request is refused.
     Refuse,

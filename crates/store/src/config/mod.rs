@@ -10,9 +10,11 @@
 mod cell;
 mod entity;
 mod record;
+mod ring_tables;
 mod rings;
 mod rules;
 mod source;
+mod sources;
 mod store;
 mod table;
 mod versions;

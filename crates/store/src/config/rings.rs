@@ -1,12 +1,15 @@
-//! Key rings: a row for the ring, a row for each key, always changed together.
+//! Key rings: a row for the ring, a row for each key, always changed together. The same for every kind
+//! of owner; [`RingTables`] says where.
 
 use super::{
-    entity::{endpoint, key_ring, signing_key},
+    entity::signing_key,
+    ring_tables::{OfEndpoints, OfSources, RingOwner, RingTables},
+    rules,
+    table::{Identity, Table, full_name, live_by_id},
     write::Write,
 };
 use crate::error::store_error;
 use sea_orm::{
-    ActiveValue::Set,
     ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     QuerySelect as _, QueryTrait as _,
     prelude::Uuid,
@@ -14,131 +17,210 @@ use sea_orm::{
 };
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, Endpoint, EndpointId, Error, Fields, Key, KeyRing, KeyState, Revision,
-    StoreError, Timestamp,
+    Audited as _, Error, Fields, Key, KeyOwner, KeyRing, KeyState, Revision, StoreError, TenantId,
+    Timestamp,
 };
 
-/// Why the keys of a deleted endpoint are revoked.
-const ENDPOINT_DELETED: &str = "endpoint deleted";
+/// Last part of the name of a key ring.
+const KEY_RING: &str = "keyRing";
 
-/// Stores the ring of a new endpoint.
-pub(super) async fn insert(
+fn ring_name<T: RingTables>(parent: &str, owner: &str) -> String {
+    format!("{}/{KEY_RING}", full_name::<T::Owner>(parent, owner))
+}
+
+/// Stores the ring of a new owner.
+pub(super) async fn insert<T: RingTables>(
     write: &mut Write,
-    owner: &Endpoint,
+    owner: RingOwner,
     ring: &KeyRing,
 ) -> Result<(), Error> {
     write.note_along(Fields::new(), ring.fields());
-    let row = key_ring::ActiveModel {
-        endpoint_id: Set(owner.id.uuid()),
-        tenant_id: Set(owner.tenant.uuid()),
-        revision: Set(write.revision.0),
-    };
-    let insert = key_ring::Entity::insert(row).exec_without_returning(&write.transaction);
+    let row = T::encode_ring(owner, write.revision);
+    let insert = T::Ring::insert(row).exec_without_returning(&write.transaction);
     insert.await.map_err(store_error)?;
-    insert_keys(write, owner, ring).await
+    insert_keys::<T>(write, owner, ring).await
+}
+
+/// Replaces a ring that still has the revision `expected`.
+pub(super) async fn update(
+    write: &mut Write,
+    parent: &str,
+    (tenant, owner): (TenantId, KeyOwner),
+    ring: &KeyRing,
+    expected: Revision,
+) -> Result<(), Error> {
+    match owner {
+        KeyOwner::Endpoint(id) => {
+            let endpoint = rules::owner(write, parent, tenant, id).await?;
+            let name = ring_name::<OfEndpoints>(parent, endpoint.slug.as_str());
+            let before = expect::<OfEndpoints>(write, &name, id.uuid(), expected).await?;
+            rules::keys_fit(ring, &endpoint, &name)?;
+            write.note((tenant, name), before.fields(), ring.fields());
+            replace::<OfEndpoints>(write, (&endpoint).into(), ring).await
+        }
+        KeyOwner::Source(id) => {
+            let source = rules::source(write, parent, tenant, id).await?;
+            let name = ring_name::<OfSources>(parent, source.slug.as_str());
+            let before = expect::<OfSources>(write, &name, id.uuid(), expected).await?;
+            write.note((tenant, name), before.fields(), ring.fields());
+            replace::<OfSources>(write, (&source).into(), ring).await
+        }
+    }
+}
+
+/// The ring as it is, when that is what the caller has seen.
+async fn expect<T: RingTables>(
+    write: &Write,
+    name: &str,
+    owner: Uuid,
+    expected: Revision,
+) -> Result<KeyRing, Error> {
+    let resource = name.to_owned();
+    match read::<T>(&write.transaction, owner).await? {
+        None => Err(Error::NotFound { resource }),
+        Some(KeyRing { revision, .. }) if revision != expected => {
+            Err(Error::Stale { resource, current: revision.etag() })
+        }
+        Some(before) => Ok(before),
+    }
 }
 
 /// Replaces all keys of a ring. The value is complete: a key it lacks was dropped by the domain.
-pub(super) async fn replace(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<(), Error> {
-    let keys = signing_key::Entity::delete_many()
-        .filter(signing_key::Column::EndpointId.eq(owner.id.uuid()));
+async fn replace<T: RingTables>(
+    write: &Write,
+    owner: RingOwner,
+    ring: &KeyRing,
+) -> Result<(), Error> {
+    let keys = T::Key::delete_many().filter(T::KEY_OWNER.eq(owner.id));
     keys.exec(&write.transaction).await.map_err(store_error)?;
-    insert_keys(write, owner, ring).await?;
-    touch(write, owner.id).await
+    insert_keys::<T>(write, owner, ring).await?;
+    touch::<T>(write, owner.id).await
 }
 
-/// Destroys the material of all keys of an endpoint.
-pub(super) async fn wipe(
+/// Destroys the material of all keys of an owner.
+pub(super) async fn wipe<T: RingTables>(
     write: &mut Write,
-    owner: EndpointId,
+    owner: Uuid,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if let Some(ring) = read(&write.transaction, owner).await? {
+    if let Some(ring) = read::<T>(&write.transaction, owner).await? {
         write.note_along(ring.fields(), Fields::new());
     }
     let now = now.micros();
-    let retire_at = Expr::col(signing_key::Column::RetireAtUs);
+    let retire_at = Expr::col(T::KEY_RETIRE_AT);
     let ended = CaseStatement::new().case(retire_at.clone().lt(now), retire_at).finally(now);
-    let update = signing_key::Entity::update_many()
-        .col_expr(signing_key::Column::State, Expr::value(KeyState::Revoked.as_str()))
-        .col_expr(signing_key::Column::Secret, Expr::value(None::<Vec<u8>>))
-        .col_expr(signing_key::Column::RevokeReason, Expr::value(ENDPOINT_DELETED))
-        .col_expr(signing_key::Column::RetireAtUs, ended.into())
-        .filter(signing_key::Column::EndpointId.eq(owner.uuid()))
-        .filter(signing_key::Column::State.ne(KeyState::Revoked.as_str()));
+    let reason = Expr::col(T::KEY_REVOKE_REASON).if_null(T::OWNER_DELETED);
+    let update = T::Key::update_many()
+        .col_expr(T::KEY_STATE, Expr::value(KeyState::Revoked.as_str()))
+        .col_expr(T::KEY_SECRET, Expr::value(None::<Vec<u8>>))
+        .col_expr(T::KEY_REVOKE_REASON, reason)
+        .col_expr(T::KEY_RETIRE_AT, ended.into())
+        .filter(T::KEY_OWNER.eq(owner));
     update.exec(&write.transaction).await.map_err(store_error)?;
-    touch(write, owner).await
+    touch::<T>(write, owner).await
 }
 
-/// Reads the ring of an endpoint.
-pub(super) async fn read(
+/// Reads the ring of a live owner.
+pub(super) async fn read_live(
     db: &impl ConnectionTrait,
-    owner: EndpointId,
-) -> Result<Option<KeyRing>, StoreError> {
-    let ring = key_ring::Entity::find_by_id(owner.uuid()).one(db).await.map_err(store_error)?;
-    let Some(ring) = ring else { return Ok(None) };
-    let keys = signing_key::Entity::find()
-        .filter(signing_key::Column::EndpointId.eq(owner.uuid()))
-        .order_by_asc(signing_key::Column::Position);
-    let keys = keys.all(db).await.map_err(store_error)?;
-    let keys = keys.into_iter().map(signing_key::decode).collect::<Result<_, _>>()?;
-    Ok(Some(KeyRing { keys, revision: Revision(ring.revision) }))
+    parent: &str,
+    tenant: TenantId,
+    owner: KeyOwner,
+) -> Result<KeyRing, Error> {
+    match owner {
+        KeyOwner::Endpoint(id) => {
+            read_named::<OfEndpoints>(db, parent, tenant, (id.uuid(), &id.to_string())).await
+        }
+        KeyOwner::Source(id) => {
+            read_named::<OfSources>(db, parent, tenant, (id.uuid(), &id.to_string())).await
+        }
+    }
 }
 
-/// Rings of live endpoints that changed after a revision, oldest change first.
-pub(super) async fn changed_since(
+async fn read_named<T: RingTables>(
+    db: &impl ConnectionTrait,
+    parent: &str,
+    tenant: TenantId,
+    (id, name): (Uuid, &str),
+) -> Result<KeyRing, Error> {
+    let tenant = Some(tenant.uuid());
+    let wanted = Identity { id, tenant, name, revision: Revision::ZERO };
+    let owner = live_by_id::<T::Owner>(db, parent, &wanted).await?;
+    let ring = read::<T>(db, id).await?;
+    ring.ok_or_else(|| Error::NotFound {
+        resource: ring_name::<T>(parent, T::Owner::identity(&owner).name),
+    })
+}
+
+/// Reads the ring of an owner.
+pub(super) async fn read<T: RingTables>(
+    db: &impl ConnectionTrait,
+    owner: Uuid,
+) -> Result<Option<KeyRing>, StoreError> {
+    let ring = T::Ring::find().filter(T::RING_OWNER.eq(owner)).one(db).await;
+    let Some(ring) = ring.map_err(store_error)? else { return Ok(None) };
+    let keys = T::Key::find().filter(T::KEY_OWNER.eq(owner)).order_by_asc(T::KEY_POSITION);
+    let keys = keys.all(db).await.map_err(store_error)?.into_iter();
+    let keys = keys.map(|row| Ok(T::decode_key(row)?.1)).collect::<Result<_, StoreError>>()?;
+    Ok(Some(T::decode_ring(&ring, keys)))
+}
+
+/// Rings of live owners that changed after a revision, oldest change first.
+pub(super) async fn changed_since<T: RingTables>(
     db: &impl ConnectionTrait,
     known: Revision,
-) -> Result<Vec<(EndpointId, KeyRing)>, StoreError> {
-    let changed = key_ring::Entity::find()
-        .filter(key_ring::Column::Revision.gt(known.0))
-        .filter(key_ring::Column::EndpointId.in_subquery(live_endpoints()));
-    let owners = changed.clone().select_only().column(key_ring::Column::EndpointId).into_query();
-    let keys = signing_key::Entity::find()
-        .filter(signing_key::Column::EndpointId.in_subquery(owners))
-        .order_by_asc(signing_key::Column::Position);
+) -> Result<Vec<(T::Id, KeyRing)>, StoreError> {
+    let changed = T::Ring::find()
+        .filter(T::RING_REVISION.gt(known.0))
+        .filter(T::RING_OWNER.in_subquery(live_owners::<T>()));
+    let owners = changed.clone().select_only().column(T::RING_OWNER).into_query();
+    let keys =
+        T::Key::find().filter(T::KEY_OWNER.in_subquery(owners)).order_by_asc(T::KEY_POSITION);
     let mut keys_of: HashMap<Uuid, Vec<Key>> = HashMap::new();
     for row in keys.all(db).await.map_err(store_error)? {
-        keys_of.entry(row.endpoint_id).or_default().push(signing_key::decode(row)?);
+        let (owner, key) = T::decode_key(row)?;
+        keys_of.entry(owner).or_default().push(key);
     }
-    let rings =
-        changed.order_by_asc(key_ring::Column::Revision).order_by_asc(key_ring::Column::EndpointId);
+    let rings = changed.order_by_asc(T::RING_REVISION).order_by_asc(T::RING_OWNER);
     let rings = rings.all(db).await.map_err(store_error)?;
-    let with_keys = rings.into_iter().map(|ring| {
-        let keys = keys_of.remove(&ring.endpoint_id).unwrap_or_default();
-        let revision = Revision(ring.revision);
-        (EndpointId::from_uuid(ring.endpoint_id), KeyRing { keys, revision })
+    let with_keys = rings.iter().map(|row| {
+        let owner = T::owner(row);
+        let keys = keys_of.remove(&owner).unwrap_or_default();
+        (T::id(owner), T::decode_ring(row, keys))
     });
     Ok(with_keys.collect())
 }
 
-fn live_endpoints() -> SelectStatement {
-    endpoint::Entity::find()
+fn live_owners<T: RingTables>() -> SelectStatement {
+    T::Owner::find()
         .select_only()
-        .column(endpoint::Column::Id)
-        .filter(endpoint::Column::DeletedAtUs.is_null())
+        .column(T::Owner::ID)
+        .filter(T::Owner::DELETED.is_null())
         .into_query()
 }
 
-async fn insert_keys(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<(), Error> {
+async fn insert_keys<T: RingTables>(
+    write: &Write,
+    owner: RingOwner,
+    ring: &KeyRing,
+) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(ring.keys.len());
     for (position, key) in ring.keys.iter().enumerate() {
-        let place =
-            signing_key::Place { tenant: owner.tenant.uuid(), endpoint: owner.id.uuid(), position };
-        rows.push(signing_key::encode(key, &place)?);
+        let place = signing_key::Place { tenant: owner.tenant, owner: owner.id, position };
+        rows.push(T::encode_key(key, &place)?);
     }
     if rows.is_empty() {
         return Ok(());
     }
-    let insert = signing_key::Entity::insert_many(rows).exec_without_returning(&write.transaction);
+    let insert = T::Key::insert_many(rows).exec_without_returning(&write.transaction);
     insert.await.map_err(store_error)?;
     Ok(())
 }
 
-async fn touch(write: &Write, owner: EndpointId) -> Result<(), Error> {
-    let update = key_ring::Entity::update_many()
-        .col_expr(key_ring::Column::Revision, Expr::value(write.revision.0))
-        .filter(key_ring::Column::EndpointId.eq(owner.uuid()));
+async fn touch<T: RingTables>(write: &Write, owner: Uuid) -> Result<(), Error> {
+    let update = T::Ring::update_many()
+        .col_expr(T::RING_REVISION, Expr::value(write.revision.0))
+        .filter(T::RING_OWNER.eq(owner));
     update.exec(&write.transaction).await.map_err(store_error)?;
     Ok(())
 }

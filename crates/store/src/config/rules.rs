@@ -1,14 +1,15 @@
 //! Rules between resources, checked inside the transaction of the change.
 
 use super::{
-    entity::{endpoint, retry_policy},
+    entity::{endpoint, retry_policy, source},
     table::{Identity, Table, full_name, live_by_id, of_tenant},
     write::Write,
 };
 use crate::error::store_error;
 use sea_orm::{ColumnTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid};
 use turnbuckle_domain::{
-    Endpoint, EndpointId, Error, KeyRing, Precondition, RetryPolicy, Revision, Tenant, TenantId,
+    Endpoint, EndpointId, Error, KeyRing, Precondition, RetryPolicy, Revision, Source, SourceId,
+    Tenant, TenantId,
 };
 
 /// The retry policy that an endpoint names is there.
@@ -36,6 +37,17 @@ pub(super) async fn owner(
     referred::<endpoint::Entity>(write, parent, tenant, (endpoint.uuid(), &id)).await
 }
 
+/// The source that something belongs to.
+pub(super) async fn source(
+    write: &Write,
+    parent: &str,
+    tenant: TenantId,
+    source: SourceId,
+) -> Result<Source, Error> {
+    let id = source.to_string();
+    referred::<source::Entity>(write, parent, tenant, (source.uuid(), &id)).await
+}
+
 async fn referred<E: Table>(
     write: &Write,
     parent: &str,
@@ -60,16 +72,26 @@ pub(super) fn keys_fit(ring: &KeyRing, endpoint: &Endpoint, subject: &str) -> Re
     })
 }
 
-/// No endpoint is left in a tenant.
+/// No endpoint and no source is left in a tenant.
 pub(super) async fn tenant_is_empty(
     write: &Write,
     parent: &str,
     tenant: &Tenant,
 ) -> Result<(), Error> {
-    match any_endpoint(write, tenant.id, None).await? {
-        Some(slug) => Err(in_use(parent, parent, &slug)),
+    if let Some(slug) = any_endpoint(write, tenant.id, None).await? {
+        return Err(in_use::<endpoint::Entity>(parent, parent, &slug));
+    }
+    match any_source(write, tenant.id).await? {
+        Some(slug) => Err(in_use::<source::Entity>(parent, parent, &slug)),
         None => Ok(()),
     }
+}
+
+async fn any_source(write: &Write, tenant: TenantId) -> Result<Option<String>, Error> {
+    let live = of_tenant::<source::Entity>(Some(tenant.uuid()))
+        .filter(source::Column::DeletedAtUs.is_null());
+    let first = live.select_only().column(source::Column::Slug).limit(1).into_tuple();
+    Ok(first.one(&write.transaction).await.map_err(store_error)?)
 }
 
 /// No endpoint uses a retry policy.
@@ -81,7 +103,7 @@ pub(super) async fn retry_policy_is_unused(
     match any_endpoint(write, policy.tenant, Some(policy.id.uuid())).await? {
         Some(slug) => {
             let subject = full_name::<retry_policy::Entity>(parent, policy.slug.as_str());
-            Err(in_use(parent, &subject, &slug))
+            Err(in_use::<endpoint::Entity>(parent, &subject, &slug))
         }
         None => Ok(()),
     }
@@ -101,8 +123,8 @@ async fn any_endpoint(
     Ok(first.one(&write.transaction).await.map_err(store_error)?)
 }
 
-fn in_use(parent: &str, subject: &str, slug: &str) -> Error {
-    let user = full_name::<endpoint::Entity>(parent, slug);
+fn in_use<E: Table>(parent: &str, subject: &str, slug: &str) -> Error {
+    let user = full_name::<E>(parent, slug);
     Error::Precondition {
         kind: Precondition::InUse,
         subject: subject.to_owned(),

@@ -2,7 +2,8 @@
 
 use super::{
     ConfigDb,
-    entity::{endpoint, event_type, retry_policy, subscription, tenant},
+    entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
+    ring_tables::{OfEndpoints, OfSources},
     rings,
     table::changed_since,
     versions,
@@ -27,8 +28,10 @@ impl ConfigSource for ConfigDb {
             event_type_versions: versions::changed_since(&snapshot, known).await?,
             retry_policies: changed_since::<retry_policy::Entity>(&snapshot, known).await?,
             endpoints: changed_since::<endpoint::Entity>(&snapshot, known).await?,
-            key_rings: rings::changed_since(&snapshot, known).await?,
+            key_rings: rings::changed_since::<OfEndpoints>(&snapshot, known).await?,
             subscriptions: changed_since::<subscription::Entity>(&snapshot, known).await?,
+            sources: changed_since::<source::Entity>(&snapshot, known).await?,
+            source_key_rings: rings::changed_since::<OfSources>(&snapshot, known).await?,
         };
         snapshot.commit().await.map_err(store_error)?;
         Ok(delta)

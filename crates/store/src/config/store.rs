@@ -2,9 +2,12 @@
 
 use super::{
     ConfigDb,
-    entity::{endpoint, event_type, event_type_version, retry_policy, subscription, tenant},
-    rings, rules,
-    table::{Identity, find, full_name, list, live_by_id, names},
+    entity::{
+        endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
+    },
+    ring_tables::OfEndpoints,
+    rings, rules, sources,
+    table::{find, list, names},
     versions,
     write::{Write, begin_snapshot, tenant_name},
 };
@@ -12,17 +15,10 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
-    EventTypeVersion, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription,
-    Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
+    ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
+    EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Source,
+    Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
 };
-
-/// Last part of the name of an endpoint's key ring.
-const KEY_RING: &str = "keyRing";
-
-fn ring_name(parent: &str, endpoint: &str) -> String {
-    format!("{}/{KEY_RING}", full_name::<endpoint::Entity>(parent, endpoint))
-}
 
 #[async_trait]
 impl ConfigStore for ConfigDb {
@@ -256,7 +252,7 @@ impl ConfigStore for ConfigDb {
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
         let created = write.insert::<endpoint::Entity>(&parent, &endpoint).await?;
-        rings::insert(&mut write, &created, &ring).await?;
+        rings::insert::<OfEndpoints>(&mut write, (&created).into(), &ring).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -297,7 +293,9 @@ impl ConfigStore for ConfigDb {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
-        if let Some(ring) = rings::read(&write.transaction, endpoint.id).await? {
+        if let Some(ring) =
+            rings::read::<OfEndpoints>(&write.transaction, endpoint.id.uuid()).await?
+        {
             let name = format!("{parent}/endpoints/{}", endpoint.slug);
             rules::keys_fit(&ring, &endpoint, &name)?;
         }
@@ -317,49 +315,29 @@ impl ConfigStore for ConfigDb {
         write.bury::<endpoint::Entity>(&parent, endpoint, now).await?;
         let owner = subscription::Column::EndpointId;
         write.bury_along::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
-        rings::wipe(&mut write, endpoint.id, now).await?;
+        rings::wipe::<OfEndpoints>(&mut write, endpoint.id.uuid(), now).await?;
         write.commit(by).await
     }
 
-    async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error> {
+    async fn key_ring(&self, tenant: TenantId, owner: KeyOwner) -> Result<KeyRing, Error> {
         let snapshot = begin_snapshot(&self.db).await?;
         let parent = tenant_name(&snapshot, tenant).await?;
-        let id = endpoint.to_string();
-        let wanted = Identity {
-            id: endpoint.uuid(),
-            tenant: Some(tenant.uuid()),
-            name: &id,
-            revision: Revision::ZERO,
-        };
-        let owner = live_by_id::<endpoint::Entity>(&snapshot, &parent, &wanted).await?;
-        let ring = rings::read(&snapshot, endpoint).await?;
+        let ring = rings::read_live(&snapshot, &parent, tenant, owner).await?;
         snapshot.commit().await.map_err(store_error)?;
-        ring.ok_or_else(|| Error::NotFound { resource: ring_name(&parent, owner.slug.as_str()) })
+        Ok(ring)
     }
 
     async fn update_key_ring(
         &self,
         tenant: TenantId,
-        endpoint: EndpointId,
+        owner: KeyOwner,
         ring: KeyRing,
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<KeyRing, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(tenant).await?;
-        let owner = rules::owner(&write, &parent, tenant, endpoint).await?;
-        let resource = ring_name(&parent, owner.slug.as_str());
-        match rings::read(&write.transaction, endpoint).await? {
-            None => return Err(Error::NotFound { resource }),
-            Some(KeyRing { revision, .. }) if revision != expected => {
-                return Err(Error::Stale { resource, current: revision.etag() });
-            }
-            Some(before) => {
-                rules::keys_fit(&ring, &owner, &resource)?;
-                write.note((tenant, resource), before.fields(), ring.fields());
-                rings::replace(&write, &owner, &ring).await?;
-            }
-        }
+        rings::update(&mut write, &parent, (tenant, owner), &ring, expected).await?;
         let revision = write.commit(by).await?;
         Ok(KeyRing { revision, ..ring })
     }
@@ -419,5 +397,45 @@ impl ConfigStore for ConfigDb {
         let parent = write.tenant_name(subscription.tenant).await?;
         write.bury::<subscription::Entity>(&parent, subscription, now).await?;
         write.commit(by).await
+    }
+
+    async fn create_source(
+        &self,
+        source: Source,
+        ring: KeyRing,
+        by: &ChangeContext,
+    ) -> Result<Source, Error> {
+        sources::create(&self.db, &source, &ring, by).await
+    }
+
+    async fn source(&self, tenant: TenantId, slug: &ResourceId) -> Result<Option<Source>, Error> {
+        find::<source::Entity>(&self.db, Some(tenant.uuid()), slug.as_str()).await
+    }
+
+    async fn sources(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u16,
+    ) -> Result<Vec<Source>, Error> {
+        list::<source::Entity>(&self.db, Some(tenant.uuid()), after, limit).await
+    }
+
+    async fn update_source(
+        &self,
+        source: Source,
+        expected: Revision,
+        by: &ChangeContext,
+    ) -> Result<Source, Error> {
+        sources::update(&self.db, &source, expected, by).await
+    }
+
+    async fn delete_source(
+        &self,
+        source: &Source,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Revision, Error> {
+        sources::delete(&self.db, source, now, by).await
     }
 }

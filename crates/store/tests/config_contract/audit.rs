@@ -57,11 +57,14 @@ async fn every_change_leaves_an_entry_that_says_who_what_and_why(fixture: &Fixtu
     let orders = config.create_endpoint(orders, ring(), &method("endpoint")).await.unwrap();
     let all = subscription(&orders, "all");
     let all = config.create_subscription(all, &method("subscription")).await.unwrap();
-    let keys = config.key_ring(acme.id, orders.id).await.unwrap();
+    let keys = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let mut rotated = keys.clone();
     rotated.rotate(key(), DAY, false, at(10)).unwrap();
     let rotation = method("rotate");
-    config.update_key_ring(acme.id, orders.id, rotated, keys.revision, &rotation).await.unwrap();
+    config
+        .update_key_ring(acme.id, orders.id.into(), rotated, keys.revision, &rotation)
+        .await
+        .unwrap();
     config.delete_subscription(&all, at(9), &method("unsubscribe")).await.unwrap();
     config.delete_event_type(&paid, at(9), &method("untype")).await.unwrap();
     config.delete_retry_policy(&quick, at(9), &method("unpolicy")).await.unwrap();
@@ -152,9 +155,9 @@ async fn a_refused_change_leaves_no_entry(fixture: &Fixture) {
     config.update_endpoint(orders.clone(), Revision(77), &by()).await.unwrap_err();
     config.create_endpoint(endpoint(acme.id, "orders"), ring(), &by()).await.unwrap_err();
     config.delete_tenant(&acme, at(9), &by()).await.unwrap_err();
-    let keys = config.key_ring(acme.id, orders.id).await.unwrap();
+    let keys = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let stale = Revision(77);
-    config.update_key_ring(acme.id, orders.id, keys, stale, &by()).await.unwrap_err();
+    config.update_key_ring(acme.id, orders.id.into(), keys, stale, &by()).await.unwrap_err();
     assert_eq!(config.audit_head(acme.id).await.unwrap(), head);
     assert_eq!(record(fixture, acme.id).await.len(), 2);
 }
@@ -278,10 +281,10 @@ async fn entries_are_found_by_resource_subject_and_time(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
     fixture.endpoint(&acme, "orders_2").await;
-    let keys = config.key_ring(acme.id, orders.id).await.unwrap();
+    let keys = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let late = ChangeContext { at: at(60), subject: "bob".to_owned(), ..by() };
     let seen = keys.revision;
-    config.update_key_ring(acme.id, orders.id, keys, seen, &late).await.unwrap();
+    config.update_key_ring(acme.id, orders.id.into(), keys, seen, &late).await.unwrap();
     let found = async |filter: AuditFilter, below: Option<i64>| {
         let found = config.audit_entries(acme.id, &filter, below, 10).await.unwrap();
         found.iter().map(|entry| entry.sequence).collect::<Vec<_>>()

@@ -50,7 +50,7 @@ async fn who_knows_nothing_gets_no_tombstones(fixture: &Fixture) {
     let delta = config.changes_since(Revision::ZERO).await.unwrap();
     assert_eq!(delta.endpoints.len(), 1);
     assert_eq!(delta.endpoints[0].value, kept);
-    let keys = config.key_ring(acme.id, kept.id).await.unwrap();
+    let keys = config.key_ring(acme.id, kept.id.into()).await.unwrap();
     assert_eq!(delta.key_rings, [(kept.id, keys)]);
     assert_eq!(delta.revision, fixture.revision().await);
 }

@@ -26,7 +26,7 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     orders.signature_profile = SignatureProfile::StandardWebhooks;
     let revision = orders.meta.revision;
     let orders = config.update_endpoint(orders, revision, &by()).await.unwrap();
-    let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
+    let mut ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let first = ring.keys[0].id;
     ring.rotate(key(), DAY, false, at(10)).unwrap();
     let mut receiver_holds_half = key();
@@ -36,11 +36,13 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
     ring.revoke(first, "leaked", at(12)).unwrap();
 
     let expected = ring.revision;
-    let stored =
-        config.update_key_ring(acme.id, orders.id, ring.clone(), expected, &by()).await.unwrap();
+    let stored = config
+        .update_key_ring(acme.id, orders.id.into(), ring.clone(), expected, &by())
+        .await
+        .unwrap();
     assert_eq!(stored.keys, ring.keys);
     assert_eq!(stored.revision, fixture.revision().await);
-    assert_eq!(config.key_ring(acme.id, orders.id).await.unwrap(), stored);
+    assert_eq!(config.key_ring(acme.id, orders.id.into()).await.unwrap(), stored);
     let states: Vec<KeyState> = stored.keys.iter().map(|key| key.state).collect();
     assert_eq!(states, [KeyState::Staged, KeyState::Active, KeyState::Revoked]);
     // The endpoint itself did not change.
@@ -55,14 +57,14 @@ async fn a_ring_keeps_its_keys_their_order_and_their_states(fixture: &Fixture) {
 async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let before = fixture.config.key_ring(acme.id, orders.id).await.unwrap();
+    let before = fixture.config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let rotations: Vec<_> = (0..2)
         .map(|_| {
             let (config, mut ring) = (Arc::clone(&fixture.config), before.clone());
             let expected = ring.revision;
             ring.rotate(key(), DAY, false, at(10)).unwrap();
             tokio::spawn(async move {
-                config.update_key_ring(acme.id, orders.id, ring, expected, &by()).await
+                config.update_key_ring(acme.id, orders.id.into(), ring, expected, &by()).await
             })
         })
         .collect();
@@ -75,7 +77,7 @@ async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &F
     }
     let name = "tenants/acme/endpoints/orders/keyRing".to_owned();
     assert_eq!(stale, [("ETAG_MISMATCH", name)]);
-    let after = fixture.config.key_ring(acme.id, orders.id).await.unwrap();
+    let after = fixture.config.key_ring(acme.id, orders.id.into()).await.unwrap();
     assert_eq!(won, std::slice::from_ref(&after));
     assert!(after.keys.iter().any(|key| key.id == before.keys[0].id && key.secret.is_some()));
 }
@@ -83,15 +85,17 @@ async fn of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost(fixture: &F
 async fn two_active_keys_cannot_be_stored(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let before = fixture.config.key_ring(acme.id, orders.id).await.unwrap();
+    let before = fixture.config.key_ring(acme.id, orders.id.into()).await.unwrap();
     for state in ["staged", "active", "retiring"] {
         let mut ring = before.clone();
         ring.keys = vec![with_state(state), with_state(state)];
-        let refused =
-            fixture.config.update_key_ring(acme.id, orders.id, ring, before.revision, &by()).await;
+        let refused = fixture
+            .config
+            .update_key_ring(acme.id, orders.id.into(), ring, before.revision, &by())
+            .await;
         assert_eq!(refusal(refused).0, "INTERNAL", "{state}");
     }
-    assert_eq!(fixture.config.key_ring(acme.id, orders.id).await.unwrap(), before);
+    assert_eq!(fixture.config.key_ring(acme.id, orders.id.into()).await.unwrap(), before);
 }
 
 fn with_state(state: &str) -> turnbuckle_domain::Key {
@@ -150,16 +154,18 @@ async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
+    let mut ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     ring.rotate(key(), DAY, false, at(10)).unwrap();
     let expected = ring.revision;
-    let ring = config.update_key_ring(acme.id, orders.id, ring, expected, &by()).await.unwrap();
+    let ring =
+        config.update_key_ring(acme.id, orders.id.into(), ring, expected, &by()).await.unwrap();
     let kept = fixture.endpoint(&acme, "kept").await;
     config.delete_endpoint(&orders, at(20), &by()).await.unwrap();
 
-    let gone = config.key_ring(acme.id, orders.id).await;
+    let gone = config.key_ring(acme.id, orders.id.into()).await;
     assert_eq!(refusal(gone), ("NOT_FOUND", "tenants/acme/endpoints/orders".to_owned()));
-    let late = config.update_key_ring(acme.id, orders.id, ring.clone(), ring.revision, &by()).await;
+    let late =
+        config.update_key_ring(acme.id, orders.id.into(), ring.clone(), ring.revision, &by()).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
     let left = Statement::from_string(
         fixture.db.get_database_backend(),

@@ -14,4 +14,5 @@ mod followers;
 mod keys;
 mod names;
 mod references;
+mod sources;
 mod versions;

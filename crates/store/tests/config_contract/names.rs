@@ -42,7 +42,7 @@ async fn everything_that_is_stored_comes_back(fixture: &Fixture) {
     let keys = ring();
     let orders = config.create_endpoint(orders, keys.clone(), &by()).await.unwrap();
     assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders.clone()));
-    let stored = config.key_ring(acme.id, orders.id).await.unwrap();
+    let stored = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     assert_eq!((stored.keys, stored.revision), (keys.keys, orders.meta.revision));
 
     let all = config.create_subscription(subscription(&orders, "all"), &by()).await.unwrap();
@@ -201,16 +201,16 @@ async fn no_tenant_sees_the_rows_of_another(fixture: &Fixture) {
     let orders = fixture.endpoint(&acme, "orders").await;
     assert_eq!(config.endpoint(other.id, &orders.slug).await.unwrap(), None);
     assert_eq!(config.endpoints(other.id, None, 10).await.unwrap(), []);
-    assert_eq!(refusal(config.key_ring(other.id, orders.id).await).0, "NOT_FOUND");
+    assert_eq!(refusal(config.key_ring(other.id, orders.id.into()).await).0, "NOT_FOUND");
 
     let mut moved = orders.clone();
     moved.tenant = other.id;
     let refused = config.update_endpoint(moved.clone(), orders.meta.revision, &by()).await;
     assert_eq!(refusal(refused), ("NOT_FOUND", "tenants/other/endpoints/orders".to_owned()));
     assert_eq!(refusal(config.delete_endpoint(&moved, at(9), &by()).await).0, "NOT_FOUND");
-    let ring = config.key_ring(acme.id, orders.id).await.unwrap();
+    let ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let revision = ring.revision;
-    let refused = config.update_key_ring(other.id, orders.id, ring, revision, &by()).await;
+    let refused = config.update_key_ring(other.id, orders.id.into(), ring, revision, &by()).await;
     assert_eq!(refusal(refused).0, "NOT_FOUND");
     let mut foreign = subscription(&orders, "all");
     foreign.tenant = other.id;

@@ -13,5 +13,8 @@ pub(super) mod event_type_version;
 pub(super) mod key_ring;
 pub(super) mod retry_policy;
 pub(super) mod signing_key;
+pub(super) mod source;
+pub(super) mod source_key_ring;
 pub(super) mod subscription;
 pub(super) mod tenant;
+pub(super) mod verification_key;

@@ -31,7 +31,7 @@ impl ActiveModelBehavior for ActiveModel {}
 /// Where a key stands.
 pub(in crate::config) struct Place {
     pub(in crate::config) tenant: Uuid,
-    pub(in crate::config) endpoint: Uuid,
+    pub(in crate::config) owner: Uuid,
     pub(in crate::config) position: usize,
 }
 
@@ -40,7 +40,7 @@ pub(in crate::config) fn encode(key: &Key, place: &Place) -> Result<ActiveModel,
     Ok(ActiveModel {
         id: Set(key.id.uuid()),
         tenant_id: Set(place.tenant),
-        endpoint_id: Set(place.endpoint),
+        endpoint_id: Set(place.owner),
         position: Set(cell::expect("position", place.position.try_into().ok())?),
         state: Set(key.state.as_str().to_owned()),
         algorithm: Set(key.algorithm.as_str().to_owned()),

@@ -1,0 +1,131 @@
+//! What a source is set to that says nothing: what its preset knows, and the defaults.
+
+use std::time::Duration;
+use turnbuckle_domain::{
+    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, ValuePart, ValueSource,
+    source_limits,
+};
+use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
+
+/// Between the values that name an event together.
+const ID_SEPARATOR: &str = ":";
+
+/// The settings of a source that says nothing.
+pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
+    match choice {
+        SchemeChoice::Preset(name) => scheme::preset(name).map(of_preset).unwrap_or_default(),
+        SchemeChoice::Custom(_) => SourceSettings::default(),
+    }
+}
+
+/// The settings that a preset knows.
+pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
+    SourceSettings {
+        event: event(&preset.event),
+        dedup: Dedup {
+            event_id: event_id(&preset.event),
+            window: Duration::from_secs(preset.dedup_window_seconds.into())
+                .min(source_limits::WINDOW_MAX),
+            excluded_fields: preset.hash_exclude.iter().filter_map(path).collect(),
+            ..Dedup::default()
+        },
+        answers: Answers { accepted: preset.accepted_status, ..Answers::default() },
+        ..SourceSettings::default()
+    }
+}
+
+fn event(rule: &EventRule) -> EventMapping {
+    let single =
+        |at: &Option<Locator>| at.iter().filter_map(part).map(ValueSource::single).collect();
+    EventMapping {
+        event_type: rule.event_type.iter().filter_map(part).map(ValueSource::single).collect(),
+        event_version: single(&rule.version),
+        occurred_at: single(&rule.time),
+        items: rule.items.as_ref().and_then(path),
+        form_field: rule.form_payload.clone(),
+        ..EventMapping::default()
+    }
+}
+
+/// One value of all the parts that name an event; none when one of them has no place in settings.
+fn event_id(rule: &EventRule) -> Vec<ValueSource> {
+    let parts: Option<Vec<ValuePart>> = rule.id.iter().map(part).collect();
+    let parts = parts.filter(|parts| !parts.is_empty());
+    let separator = ID_SEPARATOR.to_owned();
+    parts.map(|parts| ValueSource { parts, separator }).into_iter().collect()
+}
+
+fn part(at: &Locator) -> Option<ValuePart> {
+    Some(match at {
+        Locator::Header(name) => ValuePart::Header(name.clone()),
+        Locator::Query(name) => ValuePart::Query(name.clone()),
+        Locator::Form(name) => ValuePart::Form(name.clone()),
+        Locator::Json(at) => ValuePart::JsonPath(path(at)?),
+        // What only a signature needs.
+        Locator::NumberedHeader { .. } | Locator::Authorization(_) | Locator::SignatureField(_) => {
+            return None;
+        }
+    })
+}
+
+/// Both crates read the same form.
+fn path(path: &scheme::JsonPath) -> Option<JsonPath> {
+    JsonPath::parse(&path.to_string()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verification;
+    use turnbuckle_domain::{Violations, WithoutId};
+
+    fn json(text: &str) -> Locator {
+        Locator::Json(scheme::JsonPath::parse(text).unwrap())
+    }
+
+    #[test]
+    fn every_preset_gives_settings_that_hold() {
+        for preset in scheme::presets() {
+            let settings = of_preset(preset);
+            let mut violations = Violations::new();
+            let tolerance = verification::tolerance(&preset.scheme);
+            settings.check("source", tolerance, &mut violations);
+            assert!(violations.finish().is_ok(), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn an_event_is_named_by_all_parts_together() {
+        let rule = EventRule {
+            id: vec![json("data.id"), Locator::Header("x-attempt".to_owned())],
+            event_type: vec![Locator::Header("x-topic".to_owned()), json("type")],
+            items: Some(scheme::JsonPath::parse("events[*]").unwrap()),
+            ..EventRule::default()
+        };
+        let ids = event_id(&rule);
+        assert_eq!(ids.len(), 1);
+        assert_eq!(ids[0].parts.len(), 2);
+        let event = event(&rule);
+        assert_eq!(event.event_type.len(), 2);
+        assert_eq!(event.items.unwrap().as_str(), "events[*]");
+        assert!(event_id(&EventRule::default()).is_empty());
+    }
+
+    #[test]
+    fn paths_mean_the_same_in_both_crates() {
+        for text in ["id", "a.b[0].c", r#"["odd.name"].x"#, "items[*].x", "größe.$ref"] {
+            let other = scheme::JsonPath::parse(text).unwrap();
+            assert_eq!(path(&other).unwrap().as_str(), text);
+        }
+        let deep = vec!["a"; 12].join(".");
+        assert!(scheme::JsonPath::parse(&deep).is_ok() && JsonPath::parse(&deep).is_ok());
+    }
+
+    #[test]
+    fn a_scheme_of_ones_own_gets_the_defaults() {
+        let document = turnbuckle_domain::SchemeDocument::new("{}").unwrap();
+        let settings = filled(&SchemeChoice::Custom(document));
+        assert_eq!(settings, SourceSettings::default());
+        assert!(matches!(settings.dedup.without_id, WithoutId::BodyHash { .. }));
+    }
+}

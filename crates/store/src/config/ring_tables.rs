@@ -1,0 +1,188 @@
+//! Where the rings of each kind of owner are kept.
+
+use super::{
+    cell::Malformed,
+    entity::{endpoint, key_ring, signing_key, source, source_key_ring, verification_key},
+    table::Table,
+};
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, EntityTrait, IntoActiveModel, prelude::Uuid};
+use turnbuckle_domain::{Endpoint, EndpointId, Key, KeyRing, Revision, Source, SourceId};
+
+/// Whose ring it is, as rows name it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RingOwner {
+    pub(super) id: Uuid,
+    pub(super) tenant: Uuid,
+}
+
+impl From<&Endpoint> for RingOwner {
+    fn from(endpoint: &Endpoint) -> Self {
+        Self { id: endpoint.id.uuid(), tenant: endpoint.tenant.uuid() }
+    }
+}
+
+impl From<&Source> for RingOwner {
+    fn from(source: &Source) -> Self {
+        Self { id: source.id.uuid(), tenant: source.tenant.uuid() }
+    }
+}
+
+/// An entity whose rows can be read and written.
+pub(super) trait Rows:
+    EntityTrait<
+        Model: Send + Sync + IntoActiveModel<Self::ActiveModel>,
+        ActiveModel: ActiveModelTrait<Entity = Self> + Send,
+        Column: Send + Sync,
+    >
+{
+}
+
+impl<E> Rows for E where
+    E: EntityTrait<
+            Model: Send + Sync + IntoActiveModel<E::ActiveModel>,
+            ActiveModel: ActiveModelTrait<Entity = E> + Send,
+            Column: Send + Sync,
+        >
+{
+}
+
+/// The tables of one kind of ring.
+pub(super) trait RingTables {
+    /// Who owns such rings.
+    type Owner: Table;
+    /// A row for each ring.
+    type Ring: Rows;
+    /// A row for each key.
+    type Key: Rows;
+    /// The id of an owner.
+    type Id: Send;
+
+    const RING_OWNER: <Self::Ring as EntityTrait>::Column;
+    const RING_REVISION: <Self::Ring as EntityTrait>::Column;
+    const KEY_OWNER: <Self::Key as EntityTrait>::Column;
+    const KEY_POSITION: <Self::Key as EntityTrait>::Column;
+    const KEY_STATE: <Self::Key as EntityTrait>::Column;
+    const KEY_SECRET: <Self::Key as EntityTrait>::Column;
+    const KEY_RETIRE_AT: <Self::Key as EntityTrait>::Column;
+    const KEY_REVOKE_REASON: <Self::Key as EntityTrait>::Column;
+    /// Why the keys of a deleted owner are revoked.
+    const OWNER_DELETED: &'static str;
+
+    fn id(id: Uuid) -> Self::Id;
+    fn encode_ring(
+        owner: RingOwner,
+        revision: Revision,
+    ) -> <Self::Ring as EntityTrait>::ActiveModel;
+    /// The owner of a ring.
+    fn owner(row: &<Self::Ring as EntityTrait>::Model) -> Uuid;
+    /// A ring with these keys.
+    fn decode_ring(row: &<Self::Ring as EntityTrait>::Model, keys: Vec<Key>) -> KeyRing;
+    fn encode_key(
+        key: &Key,
+        place: &signing_key::Place,
+    ) -> Result<<Self::Key as EntityTrait>::ActiveModel, Malformed>;
+    /// Owner and key.
+    fn decode_key(row: <Self::Key as EntityTrait>::Model) -> Result<(Uuid, Key), Malformed>;
+}
+
+/// Rings of endpoints: their keys sign.
+pub(super) enum OfEndpoints {}
+
+impl RingTables for OfEndpoints {
+    type Owner = endpoint::Entity;
+    type Ring = key_ring::Entity;
+    type Key = signing_key::Entity;
+    type Id = EndpointId;
+
+    const RING_OWNER: key_ring::Column = key_ring::Column::EndpointId;
+    const RING_REVISION: key_ring::Column = key_ring::Column::Revision;
+    const KEY_OWNER: signing_key::Column = signing_key::Column::EndpointId;
+    const KEY_POSITION: signing_key::Column = signing_key::Column::Position;
+    const KEY_STATE: signing_key::Column = signing_key::Column::State;
+    const KEY_SECRET: signing_key::Column = signing_key::Column::Secret;
+    const KEY_RETIRE_AT: signing_key::Column = signing_key::Column::RetireAtUs;
+    const KEY_REVOKE_REASON: signing_key::Column = signing_key::Column::RevokeReason;
+    const OWNER_DELETED: &'static str = "endpoint deleted";
+
+    fn id(id: Uuid) -> EndpointId {
+        EndpointId::from_uuid(id)
+    }
+
+    fn encode_ring(owner: RingOwner, revision: Revision) -> key_ring::ActiveModel {
+        key_ring::ActiveModel {
+            endpoint_id: Set(owner.id),
+            tenant_id: Set(owner.tenant),
+            revision: Set(revision.0),
+        }
+    }
+
+    fn owner(row: &key_ring::Model) -> Uuid {
+        row.endpoint_id
+    }
+
+    fn decode_ring(row: &key_ring::Model, keys: Vec<Key>) -> KeyRing {
+        KeyRing { keys, revision: Revision(row.revision) }
+    }
+
+    fn encode_key(
+        key: &Key,
+        place: &signing_key::Place,
+    ) -> Result<signing_key::ActiveModel, Malformed> {
+        signing_key::encode(key, place)
+    }
+
+    fn decode_key(row: signing_key::Model) -> Result<(Uuid, Key), Malformed> {
+        Ok((row.endpoint_id, signing_key::decode(row)?))
+    }
+}
+
+/// Rings of sources: their keys verify.
+pub(super) enum OfSources {}
+
+impl RingTables for OfSources {
+    type Owner = source::Entity;
+    type Ring = source_key_ring::Entity;
+    type Key = verification_key::Entity;
+    type Id = SourceId;
+
+    const RING_OWNER: source_key_ring::Column = source_key_ring::Column::SourceId;
+    const RING_REVISION: source_key_ring::Column = source_key_ring::Column::Revision;
+    const KEY_OWNER: verification_key::Column = verification_key::Column::SourceId;
+    const KEY_POSITION: verification_key::Column = verification_key::Column::Position;
+    const KEY_STATE: verification_key::Column = verification_key::Column::State;
+    const KEY_SECRET: verification_key::Column = verification_key::Column::Secret;
+    const KEY_RETIRE_AT: verification_key::Column = verification_key::Column::RetireAtUs;
+    const KEY_REVOKE_REASON: verification_key::Column = verification_key::Column::RevokeReason;
+    const OWNER_DELETED: &'static str = "source deleted";
+
+    fn id(id: Uuid) -> SourceId {
+        SourceId::from_uuid(id)
+    }
+
+    fn encode_ring(owner: RingOwner, revision: Revision) -> source_key_ring::ActiveModel {
+        source_key_ring::ActiveModel {
+            source_id: Set(owner.id),
+            tenant_id: Set(owner.tenant),
+            revision: Set(revision.0),
+        }
+    }
+
+    fn owner(row: &source_key_ring::Model) -> Uuid {
+        row.source_id
+    }
+
+    fn decode_ring(row: &source_key_ring::Model, keys: Vec<Key>) -> KeyRing {
+        KeyRing { keys, revision: Revision(row.revision) }
+    }
+
+    fn encode_key(
+        key: &Key,
+        place: &signing_key::Place,
+    ) -> Result<verification_key::ActiveModel, Malformed> {
+        Ok(signing_key::encode(key, place)?.into())
+    }
+
+    fn decode_key(row: verification_key::Model) -> Result<(Uuid, Key), Malformed> {
+        Ok((row.source_id, signing_key::decode(row.into())?))
+    }
+}
