@@ -207,16 +207,19 @@ impl SchemeDocument {
         let handshakes = self.handshakes.iter().enumerate();
         let handshakes =
             handshakes.filter_map(|(index, one)| one.read(index, &mut found)).collect();
-        let scheme =
-            proof.zip(key_source).zip(body_form).map(|((proof, key_source), body_form)| {
-                let settings = self.settings;
-                #[rustfmt::skip]
-            let scheme = Scheme {
-                proof, key_source, timestamp, message_id, claims, body_form, items, settings,
-                handshakes,
-            };
-                scheme
-            });
+        let settings = self.settings;
+        let scheme = proof.zip(key_source).zip(body_form);
+        let scheme = scheme.map(|((proof, key_source), body_form)| Scheme {
+            proof,
+            key_source,
+            timestamp,
+            message_id,
+            claims,
+            body_form,
+            items,
+            settings,
+            handshakes,
+        });
         (scheme, found)
     }
 

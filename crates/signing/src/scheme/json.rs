@@ -45,10 +45,12 @@ pub(crate) fn values<'de>(
 
 /// Whether the path leads to an array without elements.
 pub(crate) fn is_empty_array(document: &[u8], path: &JsonPath) -> bool {
-    let text = |raw: &&RawValue| raw.get().trim_start_matches('[').trim().len();
-    walk(document, path, 1).is_ok_and(|found| {
-        found.first().is_some_and(|raw| raw.get().starts_with('[') && text(raw) == 1)
-    })
+    let inside = |raw: &RawValue| -> Option<bool> {
+        let inner = raw.get().strip_prefix('[')?.strip_suffix(']')?;
+        Some(inner.trim_ascii().is_empty())
+    };
+    let found = walk(document, path, 1).unwrap_or_default();
+    found.first().and_then(|raw| inside(raw)).unwrap_or(false)
 }
 
 fn scalar_bytes(text: &str) -> Result<Option<Cow<'_, [u8]>>, JsonFault> {
