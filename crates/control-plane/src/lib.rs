@@ -47,6 +47,7 @@ mod tenant;
 mod verification;
 mod write;
 
+pub use convert::scheme_message;
 pub use dependencies::Dependencies;
 
 use std::sync::Arc;

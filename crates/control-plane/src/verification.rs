@@ -177,7 +177,9 @@ pub(crate) fn fresh_secret(scheme: &Scheme) -> Result<Zeroizing<String>, Error> 
     })?;
     let mut random = Zeroizing::new(vec![0; FRESH_SECRET_BYTES.max(rule.min_bytes.into())]);
     getrandom::fill(&mut random).map_err(Error::internal)?;
-    let prefix = rule.prefixes.first().map_or("", String::as_str);
+    // Of several spellings the plain one.
+    let prefix = rule.prefixes.iter().min_by_key(|prefix| prefix.len());
+    let prefix = prefix.map_or("", String::as_str);
     let encode = |encoding: &data_encoding::Encoding| {
         let mut text =
             Zeroizing::new(String::with_capacity(prefix.len() + encoding.encode_len(random.len())));

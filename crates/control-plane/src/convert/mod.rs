@@ -23,6 +23,14 @@ use std::fmt;
 use turnbuckle_domain::{Error, ResourceId, Revision, Violations};
 use turnbuckle_runtime::page::{PageToken, page_size};
 
+/// A scheme as requests carry it, for whoever reads schemes in other forms.
+#[must_use]
+pub fn scheme_message(
+    scheme: &turnbuckle_signing::scheme::Scheme,
+) -> turnbuckle_proto::v1::VerificationScheme {
+    scheme::wire_scheme(scheme)
+}
+
 /// The command, when nothing was noted against it.
 fn finish<T>(violations: Violations, command: Option<T>) -> Result<T, Error> {
     violations.finish()?;

@@ -86,7 +86,7 @@ pub struct EventMapping {
     pub unknown_version: UnknownVersionMode,
     /// The array whose items are events. None: the request is one event.
     pub items: Option<JsonPath>,
-    /// The form field that holds the payload. None: the body is the payload.
+    /// The field of form bodies that holds the payload. Other bodies are the payload themselves.
     pub form_field: Option<String>,
 }
 

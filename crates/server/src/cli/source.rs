@@ -8,7 +8,7 @@ use super::{
     error::Usage,
     global::Session,
     names::Collection,
-    source_file::SourceFile,
+    source_file::{self, SourceFile},
     values::{Span, parse_pair},
 };
 use turnbuckle_proto::v1;
@@ -39,10 +39,13 @@ pub struct Settings {
     /// Name for people.
     #[arg(long)]
     pub display_name: Option<String>,
-    /// How requests are verified: a provider that `source presets` lists. A scheme of your own goes
-    /// into --file.
+    /// How requests are verified: a provider that `source presets` lists.
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
+    /// TOML, YAML or JSON file with a scheme of your own, in the form of presets; - for stdin. Without
+    /// the ending .toml it is read as YAML or JSON.
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    pub scheme_file: Option<String>,
     /// Text that the scheme asks for, such as webhook_id=…; repeat for more. An update replaces all
     /// texts before.
     #[arg(long = "scheme-setting", value_name = "NAME=TEXT", value_parser = parse_pair)]
@@ -245,6 +248,12 @@ fn settings(mask: &mut Mask, settings: Settings) -> anyhow::Result<v1::Source> {
         let preset = mask.take("preset", Some(preset));
         source.verification = Some(v1::source::Verification::Preset(preset));
     }
+    if let Some(path) = &settings.scheme_file {
+        mask.drop("preset");
+        mask.take("scheme", Some(()));
+        let scheme = source_file::scheme(path, &read_input(path)?)?;
+        source.verification = Some(v1::source::Verification::Scheme(scheme));
+    }
     if let Some(url) = settings.public_url {
         source.public_url = mask.take("public_url", Some(url));
     }
@@ -303,6 +312,30 @@ mod tests {
         let request = create("tenants/acme".into(), args).unwrap();
         assert_eq!((request.source_id.as_str(), request.secret.as_str()), ("shop", "hunter2"));
         assert_eq!(request.source.unwrap().scheme_settings["webhook_id"], "1");
+    }
+
+    #[test]
+    fn a_scheme_file_has_the_form_of_presets() {
+        let toml = "[signature]\nat = [\"header:x-s\"]\nencoding = \"hex\"\ntemplate = \"{body}\"\n\
+                    [[signature.algorithms]]\nalgorithm = \"hmac-sha256\"\n\
+                    key = { encoding = \"utf8\", min_bytes = 8 }\n";
+        let scheme = source_file::scheme("own.toml", toml.as_bytes()).unwrap();
+        let json = r#"{"signature":{"at":["header:x-s"],"encoding":"hex","template":"{body}",
+            "algorithms":[{"algorithm":"hmac-sha256","key":{"encoding":"utf8","min_bytes":8}}]}}"#;
+        assert_eq!(source_file::scheme("own.json", json.as_bytes()).unwrap(), scheme);
+        for bad in ["[signature]", "x", "{"] {
+            assert!(source_file::scheme("own.toml", bad.as_bytes()).unwrap_err().is::<Usage>());
+            assert!(source_file::scheme("-", bad.as_bytes()).unwrap_err().is::<Usage>());
+        }
+        let path = file(json).path().with_extension("json");
+        std::fs::write(&path, json).unwrap();
+        let Verb::Update(args) = parsed(&format!("x update shop --scheme-file {}", path.display()))
+        else {
+            panic!("not an update")
+        };
+        let request = update("tenants/acme/sources/shop".to_owned(), args).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(request.update_mask.unwrap().paths, ["scheme"]);
     }
 
     #[test]

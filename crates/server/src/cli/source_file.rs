@@ -5,7 +5,9 @@ use anyhow::Context as _;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
+use turnbuckle_control_plane::scheme_message;
 use turnbuckle_proto::v1;
+use turnbuckle_signing::scheme::Scheme;
 
 /// What a file says of a source.
 #[derive(Debug, Default)]
@@ -33,6 +35,22 @@ impl SourceFile {
         let source = v1::Source::decode(message.encode_to_vec().as_slice())?;
         Ok(Self { source, fields })
     }
+}
+
+/// A scheme in the form of presets, checked before it is sent. `shown` names the file in messages.
+pub(super) fn scheme(shown: &str, bytes: &[u8]) -> anyhow::Result<v1::VerificationScheme> {
+    let refused = |error: String| Usage(format!("{shown} holds no scheme: {error}"));
+    let read = if shown.ends_with(".toml") {
+        let text = std::str::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
+        Scheme::from_toml(text)
+    } else {
+        // YAML holds JSON.
+        let value: Value =
+            serde_norway::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
+        Scheme::from_document(value)
+    };
+    let scheme = read.map_err(|error| refused(error.to_string()))?;
+    Ok(scheme_message(&scheme))
 }
 
 fn descriptor() -> anyhow::Result<MessageDescriptor> {

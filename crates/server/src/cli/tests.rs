@@ -73,6 +73,7 @@ fn wrong_usage_is_exit_code_2_as_documented() {
         "turnbuckle endpoint create x --url https://a.test --upsert --secret-file f",
         "turnbuckle audit verify --anchor 12",
         "turnbuckle source create shop --preset github --secret-file f --generate-secret",
+        "turnbuckle source create shop --preset github --scheme-file f",
         "turnbuckle key rotate",
         "turnbuckle key status orders --source shop",
     ] {

@@ -99,9 +99,10 @@ mod scenes {
         assert_eq!(made.name, scene.source("github"));
         assert!(made.ingest_path.starts_with("/in/") && made.ingest_path.len() == 30);
         assert_eq!(made.verification_secret, "");
+        let part = made.event.as_ref().unwrap().event_type[0].parts[0].part.clone();
+        assert_eq!(part, Some(v1::value_part::Part::Header("x-github-event".to_owned())));
         let dedup = made.dedup.clone().unwrap();
-        let part = dedup.event_id[0].parts[0].part.clone();
-        assert_eq!(part, Some(v1::value_part::Part::Header("x-github-delivery".to_owned())));
+        assert_eq!(dedup.window.unwrap().seconds, 3 * 86_400);
 
         let mut sources = scene.client.sources();
         let read = v1::GetSourceRequest { name: made.name.clone() };
