@@ -263,7 +263,9 @@ fn refused(kind: Precondition, subject: String) -> Error {
         Precondition::ProfileMismatch
         | Precondition::InUse
         | Precondition::DeliveryFinished
-        | Precondition::EndpointInactive => "the ring does not allow this now",
+        | Precondition::EndpointInactive
+        | Precondition::NameRetired
+        | Precondition::LimitReached => "the ring does not allow this now",
     };
     Error::Precondition { kind, subject, message: message.to_owned() }
 }

@@ -3,7 +3,8 @@
 use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant, Violation,
+    ApiToken, Endpoint, Error, EventType, Meta, RetryPolicy, Revision, Subscription, Tenant,
+    Violation,
 };
 
 /// How often a change without etag is tried against other writers. Each failure means that somebody
@@ -32,7 +33,7 @@ macro_rules! rows {
     )*};
 }
 
-rows!(Tenant, EventType, RetryPolicy, Endpoint, Subscription);
+rows!(Tenant, EventType, RetryPolicy, Endpoint, Subscription, ApiToken);
 
 /// Refuses an etag that is not current.
 pub(crate) fn check_etag(

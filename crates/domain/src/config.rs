@@ -1,7 +1,8 @@
 //! Revisions, and changes of configuration as data planes receive them.
 
 use crate::{
-    Endpoint, EndpointId, EventType, KeyRing, RetryPolicy, Subscription, Tenant, Timestamp,
+    ApiToken, Endpoint, EndpointId, EventType, KeyRing, RetryPolicy, Subscription, Tenant,
+    Timestamp,
 };
 
 /// Number of a configuration state. Only grows.
@@ -62,4 +63,6 @@ pub struct ConfigDelta {
     pub key_rings: Vec<(EndpointId, KeyRing)>,
     /// Changed subscriptions.
     pub subscriptions: Vec<Deletable<Subscription>>,
+    /// Changed API tokens; a revoked one is no longer taken.
+    pub api_tokens: Vec<ApiToken>,
 }

@@ -83,6 +83,10 @@ pub enum Precondition {
     DeliveryFinished,
     /// The endpoint is deleted or disabled.
     EndpointInactive,
+    /// A deleted tenant had the name.
+    NameRetired,
+    /// There are as many as there may be.
+    LimitReached,
 }
 
 impl Precondition {
@@ -98,6 +102,8 @@ impl Precondition {
             Self::InUse => "RESOURCE_IN_USE",
             Self::DeliveryFinished => "DELIVERY_FINISHED",
             Self::EndpointInactive => "ENDPOINT_INACTIVE",
+            Self::NameRetired => "NAME_RETIRED",
+            Self::LimitReached => "LIMIT_REACHED",
         }
     }
 }

@@ -31,12 +31,14 @@
 //! - **I15** One `(tenant, source, event_id)` has one effect inside its dedup window; another payload
 //!   under the same id is an anomaly.
 
+mod api_token;
 mod attempt;
 mod audit;
 mod caller;
 mod config;
 mod config_store;
 mod delivery;
+mod denial;
 mod endpoint;
 mod error;
 mod event;
@@ -52,6 +54,10 @@ mod retry;
 mod secret;
 mod time;
 
+pub use api_token::{
+    ApiToken, ApiTokenHash, ApiTokenSecret, ApiTokenState, ApiTokenStore, Revocation,
+    api_token_limits,
+};
 pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
 pub use audit::{
     AuditEntry, AuditFilter, AuditHead, AuditOutcome, AuditTrail, Audited, ChainCheck, ChainFault,
@@ -61,6 +67,7 @@ pub use caller::{Caller, Permission, Role};
 pub use config::{ConfigDelta, Deletable, Meta, Revision};
 pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
+pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
     Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
     Tenant, limits,
@@ -69,8 +76,8 @@ pub use error::{Error, Precondition, Violation, Violations};
 pub use event::{Event, EventDraft, event_limits};
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
-    AuditId, DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
-    SubscriptionId, TenantId, WorkerId,
+    ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId,
+    RetryPolicyId, SubscriptionId, TenantId, WorkerId,
 };
 pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
 pub use labels::Labels;

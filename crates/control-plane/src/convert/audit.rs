@@ -49,7 +49,11 @@ fn scope(request: &v1::ListAuditEventsRequest, filter: &AuditFilter) -> String {
 
 pub(crate) fn list(request: v1::ListAuditEventsRequest) -> Result<ListAuditEvents, Error> {
     let mut violations = Violations::new();
-    let parent = violations.take("parent", TenantName::parse(&request.parent));
+    // No parent means the platform's own record.
+    let parent = match request.parent.as_str() {
+        "" => Some(None),
+        tenant => violations.take("parent", TenantName::parse(tenant)).map(|name| Some(name.0)),
+    };
     let filter = AuditFilter {
         resource: text(&mut violations, "resource", &request.resource),
         subject: text(&mut violations, "subject", &request.subject),
@@ -61,18 +65,18 @@ pub(crate) fn list(request: v1::ListAuditEventsRequest) -> Result<ListAuditEvent
     let after = page.as_ref().and_then(|page| page.after.as_deref());
     let below = after.map(str::parse::<i64>).transpose();
     let below = violations.take("page_token", below.map_err(|_| "is not a token of this list"));
-    let command =
-        || Some(ListAuditEvents { tenant: parent?.0, filter, below: below?, page: page? });
+    let command = || Some(ListAuditEvents { tenant: parent?, filter, below: below?, page: page? });
     finish(violations, command())
 }
 
-pub(crate) fn head(request: v1::GetAuditHeadRequest) -> Result<ResourceId, Error> {
+pub(crate) fn head(request: v1::GetAuditHeadRequest) -> Result<Option<ResourceId>, Error> {
     single("name", AuditHeadName::parse(&request.name)).map(|name| name.0)
 }
 
 const fn wire_outcome(outcome: AuditOutcome) -> v1::AuditOutcome {
     match outcome {
         AuditOutcome::Applied => v1::AuditOutcome::Applied,
+        AuditOutcome::Denied => v1::AuditOutcome::Denied,
     }
 }
 

@@ -31,6 +31,8 @@ macro_rules! can_be_validated_only {
 can_be_validated_only!(
     CreateTenantRequest,
     UpdateTenantRequest,
+    CreateApiTokenRequest,
+    UpdateApiTokenRequest,
     CreateEventTypeRequest,
     UpdateEventTypeRequest,
     CreateEndpointRequest,
@@ -53,7 +55,7 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeKeyRequest);
+says_why!(DisableEndpointRequest, RevokeKeyRequest, RevokeApiTokenRequest);
 
 macro_rules! says_nothing_more {
     ($($request:ident),* $(,)?) => {$(

@@ -1,7 +1,7 @@
 //! Reading configuration by revision.
 
 use super::{
-    ConfigDb,
+    ConfigDb, api_tokens,
     entity::{endpoint, event_type, retry_policy, subscription, tenant},
     rings,
     table::changed_since,
@@ -27,6 +27,7 @@ impl ConfigSource for ConfigDb {
             endpoints: changed_since::<endpoint::Entity>(&snapshot, known).await?,
             key_rings: rings::changed_since(&snapshot, known).await?,
             subscriptions: changed_since::<subscription::Entity>(&snapshot, known).await?,
+            api_tokens: api_tokens::changed_since(&snapshot, known).await?,
         };
         snapshot.commit().await.map_err(store_error)?;
         Ok(delta)

@@ -1,7 +1,7 @@
 //! Writing configuration. Every method is one transaction; see [`Write`].
 
 use super::{
-    ConfigDb,
+    ConfigDb, api_tokens,
     entity::{endpoint, event_type, retry_policy, subscription, tenant},
     rings, rules,
     table::{Identity, find, full_name, list, live_by_id, names},
@@ -27,6 +27,7 @@ fn ring_name(parent: &str, endpoint: &str) -> String {
 impl ConfigStore for ConfigDb {
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error> {
         let mut write = Write::begin(&self.db).await?;
+        rules::tenant_name_is_new(&write, &tenant).await?;
         let created = write.insert::<tenant::Entity>("", &tenant).await?;
         write.commit(by).await?;
         Ok(created)
@@ -65,6 +66,7 @@ impl ConfigStore for ConfigDb {
         let id = tenant.id.uuid();
         write.bury_along::<event_type::Entity>(event_type::Column::TenantId, id, now).await?;
         write.bury_along::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
+        api_tokens::revoke_along(&mut write, tenant.id, now).await?;
         write.commit(by).await
     }
 
