@@ -11,6 +11,7 @@
 //! - A secret is printed only in the answer that makes it.
 //! - A closed pipe ends the output quietly.
 
+mod api_token;
 mod audit;
 mod common;
 mod completion;
@@ -65,6 +66,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// API tokens: bearer tokens for CI and outside services, with an end.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    ApiToken(api_token::Verb),
     /// The record of configuration changes: who changed what, and whether it is whole.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Audit(audit::Verb),
@@ -85,6 +89,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Key(verb) => key::run(verb, &mut session).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::ApiToken(verb) => api_token::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,
     };
     match done {

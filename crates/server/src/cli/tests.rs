@@ -30,6 +30,7 @@ fn every_noun_has_its_verbs() {
         ("key", "status stage activate rotate rollback revoke"),
         ("event", "publish get list"),
         ("delivery", "list get attempts retry cancel"),
+        ("api-token", "create get list update revoke"),
         ("audit", "list export verify"),
     ] {
         let root = Root::command();
@@ -71,6 +72,7 @@ fn wrong_usage_is_exit_code_2_as_documented() {
         "turnbuckle tenant list --token a --token-file b",
         "turnbuckle endpoint create x --url https://a.test --upsert --secret-file f",
         "turnbuckle audit verify --anchor 12",
+        "turnbuckle api-token create ci",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
     }
