@@ -1,3 +1,4 @@
+mod api_tokens;
 mod config;
 mod hostile;
 mod issuers;
