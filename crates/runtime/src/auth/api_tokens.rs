@@ -40,6 +40,10 @@ use turnbuckle_domain::{
 /// that every call writes.
 const USE_GRAIN: Duration = Duration::from_secs(1);
 
+/// How long an expired token is kept: a clock that was put forward and back again must not lose
+/// tokens that are valid.
+const FORGET_AFTER: Duration = Duration::from_secs(24 * 3600);
+
 /// No use yet.
 const NEVER: i64 = 0;
 
@@ -92,7 +96,7 @@ impl ApiTokens {
 
     /// Takes what changed after `known`; everything, when nothing was known. What is older than what is
     /// in use changes nothing (I14), unless everything was read anew: then the store went back.
-    pub(super) fn apply(&self, known: Revision, delta: &ConfigDelta) {
+    pub(super) fn apply(&self, known: Revision, delta: &ConfigDelta, now: Timestamp) {
         let _alone = self.0.building.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.0.index.load_full();
         let anew = known == Revision::ZERO;
@@ -110,6 +114,7 @@ impl ApiTokens {
         for token in &delta.api_tokens {
             next.apply_token(token, &present);
         }
+        next.forget(|entry| now >= entry.expires_at + FORGET_AFTER);
         metrics::gauge!("turnbuckle_api_tokens").set(next.by_hash.len() as f64);
         self.0.index.store(Arc::new(next));
     }
@@ -132,7 +137,11 @@ impl Index {
             return;
         }
         self.tenants.remove(&id);
-        self.by_hash.retain(|_, entry| entry.tenant != Some(id));
+        self.forget(|entry| entry.tenant == Some(id));
+    }
+
+    fn forget(&mut self, gone: impl Fn(&Entry) -> bool) {
+        self.by_hash.retain(|_, entry| !gone(entry));
         let by_hash = &self.by_hash;
         self.hashes.retain(|_, hash| by_hash.contains_key(hash));
     }

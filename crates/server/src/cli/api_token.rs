@@ -148,45 +148,47 @@ impl Target {
 pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()> {
     let mut tokens = session.client.api_tokens();
     let tenant = session.parent.clone();
-    let token = match verb {
+    match verb {
         Verb::Create(args) => {
             let dry_run = args.dry.dry_run;
             let token = tokens.create_api_token(create(&tenant, args)).await?.into_inner();
             session.output.one(&token)?;
             session.output.note_dry_run(dry_run)?;
-            return note_secret(session, &token);
+            note_secret(session, &token)
         }
-        Verb::List(args) => {
-            let parent = args.owner.parent(&tenant);
-            return show_pages(&mut session.output, args.list.limit, async |size, token| {
-                let request = v1::ListApiTokensRequest {
-                    parent: parent.clone(),
-                    page_size: size,
-                    page_token: token,
-                    show_ended: args.all,
-                };
-                let page = tokens.list_api_tokens(request).await?.into_inner();
-                Ok((page.api_tokens, page.next_page_token))
-            })
-            .await;
-        }
+        Verb::List(args) => list(args, session).await,
         Verb::Get(target) => {
-            let name = target.full(&tenant)?;
-            tokens.get_api_token(v1::GetApiTokenRequest { name }).await?
+            let request = v1::GetApiTokenRequest { name: target.full(&tenant)? };
+            session.output.one(tokens.get_api_token(request).await?.get_ref())
         }
         Verb::Update(args) => {
             let dry_run = args.dry.dry_run;
             let token = tokens.update_api_token(update(&tenant, args)?).await?;
             session.output.one(token.get_ref())?;
-            return session.output.note_dry_run(dry_run);
+            session.output.note_dry_run(dry_run)
         }
         Verb::Revoke(args) => {
             let name = args.target.full(&tenant)?;
             let request = v1::RevokeApiTokenRequest { name, etag: args.etag, reason: args.reason };
-            tokens.revoke_api_token(request).await?
+            session.output.one(tokens.revoke_api_token(request).await?.get_ref())
         }
-    };
-    session.output.one(token.get_ref())
+    }
+}
+
+async fn list(args: ListVerb, session: &mut Session) -> anyhow::Result<()> {
+    let mut tokens = session.client.api_tokens();
+    let parent = args.owner.parent(&session.parent);
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let request = v1::ListApiTokensRequest {
+            parent: parent.clone(),
+            page_size,
+            page_token,
+            show_ended: args.all,
+        };
+        let page = tokens.list_api_tokens(request).await?.into_inner();
+        Ok((page.api_tokens, page.next_page_token))
+    })
+    .await
 }
 
 fn create(tenant: &str, args: CreateArgs) -> v1::CreateApiTokenRequest {

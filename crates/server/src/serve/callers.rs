@@ -14,6 +14,7 @@ pub(super) struct Callers {
     pub(super) authenticator: Authenticator,
     pub(super) denials: Denials,
     api_tokens: ApiTokens,
+    clock: Arc<dyn Clock>,
 }
 
 impl Callers {
@@ -29,12 +30,13 @@ impl Callers {
             authenticator: authenticator.with_api_tokens(api_tokens.clone()),
             denials: Denials::new(Arc::clone(clock), ids),
             api_tokens,
+            clock: Arc::clone(clock),
         }
     }
 
     /// The configuration, from which tokens are taken as it is read. For one reader.
     pub(super) fn observe(&self, source: Arc<dyn ConfigSource>) -> ObservedConfig {
-        ObservedConfig::new(source, self.api_tokens.clone())
+        ObservedConfig::new(source, self.api_tokens.clone(), Arc::clone(&self.clock))
     }
 
     /// Reads the configuration for the tokens alone, where no other part of the process reads it.

@@ -8,7 +8,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use turnbuckle_domain::{ConfigDelta, ConfigSource, Propagation, Revision, StoreError};
+use turnbuckle_domain::{Clock, ConfigDelta, ConfigSource, Propagation, Revision, StoreError};
 
 /// How often changes are looked for: a token that was revoked elsewhere is refused within this plus
 /// one read.
@@ -21,13 +21,14 @@ const APPLIED_WAIT: Duration = Duration::from_secs(5);
 pub struct ObservedConfig {
     source: Arc<dyn ConfigSource>,
     tokens: ApiTokens,
+    clock: Arc<dyn Clock>,
 }
 
 impl ObservedConfig {
     /// Watches what is read from this source. One reader only: its revisions are the tokens'.
     #[must_use]
-    pub fn new(source: Arc<dyn ConfigSource>, tokens: ApiTokens) -> Self {
-        Self { source, tokens }
+    pub fn new(source: Arc<dyn ConfigSource>, tokens: ApiTokens, clock: Arc<dyn Clock>) -> Self {
+        Self { source, tokens, clock }
     }
 }
 
@@ -39,7 +40,7 @@ impl ConfigSource for ObservedConfig {
 
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
         let delta = self.source.changes_since(known).await?;
-        self.tokens.apply(known, &delta);
+        self.tokens.apply(known, &delta, self.clock.now());
         Ok(delta)
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::auth::api_tokens::{ApiTokenFollower, ApiTokenUses, ApiTokens, ObservedConfig};
 use async_trait::async_trait;
 use http::{Request, header::AUTHORIZATION};
-use std::{convert::Infallible, sync::Mutex, time::Duration};
+use std::{convert::Infallible, future::ready, sync::Mutex, time::Duration};
 use tonic::{Code, Status};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use turnbuckle_domain::{
@@ -87,8 +87,12 @@ pub(super) fn of_every_kind() -> (ApiTokens, Vec<(Caller, HeaderValue)>) {
         }
     }
     let tokens = ApiTokens::default();
-    tokens.apply(Revision::ZERO, &delta(1, &[(shop, false)], &made));
+    apply(&tokens, Revision::ZERO, &delta(1, &[(shop, false)], &made));
     (tokens, credentials)
+}
+
+fn apply(tokens: &ApiTokens, known: Revision, delta: &ConfigDelta) {
+    tokens.apply(known, delta, at(NOW));
 }
 
 fn check(tokens: &ApiTokens, number: u8, seconds: i64) -> Option<Caller> {
@@ -115,7 +119,7 @@ fn a_token_proves_its_name_role_and_tenant() {
 #[test]
 fn a_token_ends_by_the_clock_to_the_microsecond() {
     let tokens = ApiTokens::default();
-    tokens.apply(Revision::ZERO, &delta(1, &[], &[token(1, None, Role::Viewer)]));
+    apply(&tokens, Revision::ZERO, &delta(1, &[], &[token(1, None, Role::Viewer)]));
     let day = i64::try_from(DAY.as_secs()).unwrap();
     assert!(check(&tokens, 1, NOW).is_some());
     assert!(check(&tokens, 1, NOW + day - 1).is_some());
@@ -132,16 +136,28 @@ fn revoked_tokens_and_those_of_deleted_tenants_are_refused() {
         token(3, Some(&acme), Role::Viewer),
     ];
     let everything = delta(5, &[(shop.clone(), false), (acme, false)], &made);
-    tokens.apply(Revision::ZERO, &everything);
-    tokens.apply(Revision(5), &delta(6, &[], &[revoked(made[0].clone())]));
+    apply(&tokens, Revision::ZERO, &everything);
+    apply(&tokens, Revision(5), &delta(6, &[], &[revoked(made[0].clone())]));
     assert_eq!([1, 2, 3].map(|number| check(&tokens, number, NOW).is_some()), [false, true, true]);
-    tokens.apply(Revision(6), &delta(7, &[(shop, true)], &[]));
+    apply(&tokens, Revision(6), &delta(7, &[(shop, true)], &[]));
     assert_eq!([1, 2, 3].map(|number| check(&tokens, number, NOW).is_some()), [false, false, true]);
     // What is older changes nothing, and everything read anew replaces it all.
-    tokens.apply(Revision(4), &delta(5, &[], &made));
+    apply(&tokens, Revision(4), &delta(5, &[], &made));
     assert!(check(&tokens, 1, NOW).is_none());
-    tokens.apply(Revision::ZERO, &delta(2, &[], &[token(9, None, Role::Viewer)]));
+    apply(&tokens, Revision::ZERO, &delta(2, &[], &[token(9, None, Role::Viewer)]));
     assert_eq!([3, 9].map(|number| check(&tokens, number, NOW).is_some()), [false, true]);
+}
+
+#[test]
+fn long_expired_tokens_are_forgotten_and_a_clock_that_jumped_loses_none() {
+    let tokens = ApiTokens::default();
+    let one = token(1, None, Role::Viewer);
+    tokens.apply(Revision::ZERO, &delta(1, &[], &[one.clone()]), one.expires_at);
+    assert!(check(&tokens, 1, NOW).is_some());
+    let two = ApiToken { expires_at: at(NOW) + 3 * DAY, ..token(2, None, Role::Viewer) };
+    tokens.apply(Revision(1), &delta(2, &[], &[two]), one.expires_at + DAY);
+    assert_eq!([1, 2].map(|number| check(&tokens, number, NOW).is_some()), [false, true]);
+    assert_eq!(format!("{tokens:?}"), "ApiTokens(1)");
 }
 
 #[test]
@@ -223,8 +239,8 @@ async fn a_handler_that_refuses_its_caller_is_noted_and_other_answers_are_not() 
         (Code::PermissionDenied, 1),
         (Code::PermissionDenied, 1),
     ] {
-        let service = layer.layer(service_fn(async move |_: Request<()>| {
-            Ok::<_, Infallible>(Status::new(code, "").into_http::<String>())
+        let service = layer.layer(service_fn(move |_: Request<()>| {
+            ready(Ok::<_, Infallible>(Status::new(code, "").into_http::<String>()))
         }));
         let path = "http://localhost/turnbuckle.v1.Endpoints/GetEndpoint";
         let request = Request::post(path).header(AUTHORIZATION, admin).body(()).unwrap();
@@ -306,7 +322,8 @@ impl ApiTokenStore for Held {
 async fn a_follower_takes_tokens_within_a_second_and_tells_writers() {
     let (held, tokens) = (Arc::new(Held::default()), ApiTokens::default());
     *held.delta.lock().unwrap() = delta(1, &[], &[token(1, None, Role::Viewer)]);
-    let source = ObservedConfig::new(Arc::clone(&held) as _, tokens.clone());
+    let source =
+        ObservedConfig::new(Arc::clone(&held) as _, tokens.clone(), Arc::new(Fixed(at(NOW))));
     let (follower, propagation) = ApiTokenFollower::start(source).await.unwrap();
     assert!(check(&tokens, 1, NOW).is_some(), "known before the first call");
     let stop = tokio_util::sync::CancellationToken::new();
@@ -326,7 +343,7 @@ async fn a_follower_takes_tokens_within_a_second_and_tells_writers() {
 async fn uses_are_told_soon_then_once_a_minute_and_at_the_end() {
     let (held, tokens) = (Arc::new(Held::default()), ApiTokens::default());
     let made = [token(1, None, Role::Viewer), token(2, None, Role::Viewer)];
-    tokens.apply(Revision::ZERO, &delta(1, &[], &made));
+    apply(&tokens, Revision::ZERO, &delta(1, &[], &made));
     let stop = tokio_util::sync::CancellationToken::new();
     let uses = ApiTokenUses::new(tokens.clone(), Arc::clone(&held) as _);
     let noting = tokio::spawn(uses.run(stop.clone()));
@@ -336,7 +353,7 @@ async fn uses_are_told_soon_then_once_a_minute_and_at_the_end() {
     // Busy for a minute: one more write. A change of the token forgets no use.
     for second in 1..=60 {
         assert!(check(&tokens, 1, NOW + second).is_some());
-        tokens.apply(Revision(second), &delta(second + 1, &[], &made[..1]));
+        apply(&tokens, Revision(second), &delta(second + 1, &[], &made[..1]));
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(held.noted.lock().unwrap().len(), 2);
