@@ -288,6 +288,11 @@ async fn calls_that_are_denied_are_in_the_record_and_the_chain_holds(
     let own = server.client_with(Some(server.home().token("admin", Some("acme"))?)).await?;
     let request = ListAuditEventsRequest::default();
     assert_eq!(code(own.audit().list_audit_events(request).await), Code::PermissionDenied);
+    let denied = ["audit", "list", "--denied", "--tenant", "acme", "-o", "json"];
+    let listed = command(&server, &server.home().token("auditor", Some("acme"))?, &denied)?;
+    let listed: Vec<Value> = serde_json::from_slice(&listed.stdout)?;
+    assert!(listed.len() >= 2);
+    assert!(listed.iter().all(|event| event["outcome"] == "AUDIT_OUTCOME_DENIED"), "{listed:?}");
     for whose in [["--tenant", "acme"].as_slice(), ["--platform"].as_slice()] {
         let line = [["audit", "verify"].as_slice(), whose].concat();
         let verified = command(&server, &server.home().token("admin", None)?, &line)?;

@@ -132,6 +132,8 @@ pub struct AuditFilter {
     pub from: Option<Timestamp>,
     /// Only before this time.
     pub until: Option<Timestamp>,
+    /// Only what became of it like this.
+    pub outcome: Option<AuditOutcome>,
 }
 
 /// Reads of the record. It is written by the configuration store only, with each change, and by

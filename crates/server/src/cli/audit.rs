@@ -46,6 +46,9 @@ pub struct FilterArgs {
     /// Only changes older than this.
     #[arg(long, value_name = "DURATION")]
     pub until: Option<Span>,
+    /// Only calls that were denied.
+    #[arg(long)]
+    pub denied: bool,
     /// Whose record.
     #[command(flatten)]
     pub trail: Trail,
@@ -130,6 +133,10 @@ impl FilterArgs {
             subject: self.subject.clone(),
             start_time: ago(self.since),
             end_time: ago(self.until),
+            outcome: match self.denied {
+                true => v1::AuditOutcome::Denied.into(),
+                false => v1::AuditOutcome::Unspecified.into(),
+            },
             ..Default::default()
         }
     }

@@ -163,5 +163,6 @@ fn condition(tenant: TenantId, filter: &AuditFilter, below: Option<i64>) -> Cond
         .add_option(filter.subject.as_ref().map(|subject| Column::Subject.eq(subject.as_str())))
         .add_option(filter.from.map(|from| Column::AtUs.gte(from.micros())))
         .add_option(filter.until.map(|until| Column::AtUs.lt(until.micros())))
+        .add_option(filter.outcome.map(|outcome| Column::Outcome.eq(outcome.as_str())))
         .add_option(resource)
 }

@@ -100,6 +100,9 @@ async fn denials_and_changes_share_one_chain_that_holds(fixture: &Fixture) {
     let entries = record(fixture, acme.id).await;
     let denied = entries.iter().filter(|entry| entry.outcome == AuditOutcome::Denied).count();
     assert_eq!(denied, WRITERS * WRITERS);
+    let only = AuditFilter { outcome: Some(AuditOutcome::Denied), ..AuditFilter::default() };
+    let found = fixture.config.audit_entries(acme.id, &only, None, 1000).await.unwrap();
+    assert_eq!(found.len(), denied);
     // Changes keep the order of their revisions among them.
     let revisions: Vec<_> = entries
         .iter()

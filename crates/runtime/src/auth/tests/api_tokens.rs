@@ -152,7 +152,7 @@ fn revoked_tokens_and_those_of_deleted_tenants_are_refused() {
 fn long_expired_tokens_are_forgotten_and_a_clock_that_jumped_loses_none() {
     let tokens = ApiTokens::default();
     let one = token(1, None, Role::Viewer);
-    tokens.apply(Revision::ZERO, &delta(1, &[], &[one.clone()]), one.expires_at);
+    tokens.apply(Revision::ZERO, &delta(1, &[], std::slice::from_ref(&one)), one.expires_at);
     assert!(check(&tokens, 1, NOW).is_some());
     let two = ApiToken { expires_at: at(NOW) + 3 * DAY, ..token(2, None, Role::Viewer) };
     tokens.apply(Revision(1), &delta(2, &[], &[two]), one.expires_at + DAY);
