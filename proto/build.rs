@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/retry_policy.proto",
         "turnbuckle/v1/key.proto",
         "turnbuckle/v1/audit.proto",
+        "turnbuckle/v1/api_token.proto",
         "turnbuckle/v1/event.proto",
         "turnbuckle/v1/delivery.proto",
         "turnbuckle/v1/verification.proto",

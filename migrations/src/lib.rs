@@ -7,6 +7,7 @@ mod m20261130_000001_config;
 mod m20261130_000002_events;
 mod m20261130_000003_audit;
 mod m20261130_000004_event_type_versions;
+mod m20261130_000005_api_tokens;
 mod m20261130_000007_sources;
 mod run;
 mod status;
@@ -29,6 +30,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000003_audit::Migration),
             Box::new(m20261130_000004_event_type_versions::Migration),
             Box::new(m20261130_000007_sources::Migration),
+            Box::new(m20261130_000005_api_tokens::Migration),
         ]
     }
 }

@@ -4,7 +4,7 @@
 use sea_orm_migration::{
     MigratorTrait as _,
     sea_orm::{
-        ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection, Statement,
+        ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection, DbBackend, Statement,
         TransactionTrait as _,
     },
 };
@@ -66,6 +66,7 @@ on_both_backends!(
     the_status_tells_where_a_database_stands,
     everything_can_be_taken_back_and_made_again,
     a_migration_that_is_cut_short_leaves_nothing,
+    the_audit_record_keeps_its_entries_when_its_rules_widen,
 );
 
 async fn three_processes_migrate_at_once(home: Home) {
@@ -117,6 +118,45 @@ async fn a_migration_that_is_cut_short_leaves_nothing(home: Home) {
     transaction.rollback().await.unwrap();
     assert_eq!(tables(&db).await, 0);
     migrate(&db).await.unwrap();
+}
+
+async fn the_audit_record_keeps_its_entries_when_its_rules_widen(home: Home) {
+    let db = home.connect(2).await;
+    // As far as the record's first form.
+    Migrator::up(&db, Some(3)).await.unwrap();
+    // An id of 16 bytes and a hash of 32, each as its backend writes them.
+    let (id, hash) = match db.get_database_backend() {
+        DbBackend::Postgres => {
+            (format!("'{}'::uuid", "1".repeat(32)), format!("'\\x{}'::bytea", "2".repeat(64)))
+        }
+        _ => (format!("x'{}'", "1".repeat(32)), format!("x'{}'", "2".repeat(64))),
+    };
+    let tenant = format!("insert into tenant values ({id}, 'acme', '', '{{}}', 1, 1, null, 1)");
+    let entry = |tenant: &str, sequence: i64, id: &str, (revision, outcome): (i64, &str)| {
+        format!(
+            "insert into audit_event values ({tenant}, {sequence}, {id}, 1, 's', 'admin', 'm', 'r', \
+             'q', '', {revision}, '{outcome}', '[]', {hash})"
+        )
+    };
+    let head = format!("insert into audit_head values ({id}, 1, {id}, {hash})");
+    for statement in [tenant, entry(&id, 1, &id, (1, "applied")), head] {
+        db.execute_unprepared(&statement).await.unwrap();
+    }
+    migrate(&db).await.unwrap();
+    assert_eq!(count(&db, "select count(*) from audit_event").await, 1);
+    assert_eq!(count(&db, "select count(*) from audit_head").await, 1);
+    for statement in ["update audit_event set reason = 'x'", "delete from audit_event"] {
+        let error = db.execute_unprepared(statement).await.unwrap_err();
+        assert!(error.to_string().contains("append-only"), "{error}");
+    }
+    let (platform, other) = (id.replace('1', "0"), id.replace('1', "3"));
+    let denied = entry(&platform, 1, &other, (0, "denied"));
+    db.execute_unprepared(&denied).await.unwrap();
+    // A change has a revision, and what is denied has none.
+    for wrong in [(0, "applied"), (5, "denied"), (5, "odd")] {
+        let wrong = entry(&id, 2, &id.replace('1', "4"), wrong);
+        db.execute_unprepared(&wrong).await.unwrap_err();
+    }
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ macro_rules! or_skip {
     };
 }
 
+mod api_tokens;
 mod apply;
 mod auth;
 mod bytes;

@@ -45,9 +45,10 @@ pub use publish::{RetryLimits, is_retryable};
 pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
-    audit_client::AuditClient, deliveries_client::DeliveriesClient,
-    endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
-    event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
+    api_tokens_client::ApiTokensClient, audit_client::AuditClient,
+    deliveries_client::DeliveriesClient, endpoints_client::EndpointsClient,
+    event_type_versions_client::EventTypeVersionsClient, event_types_client::EventTypesClient,
+    events_client::EventsClient, keys_client::KeysClient,
     retry_policies_client::RetryPoliciesClient, sources_client::SourcesClient,
     subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
@@ -139,6 +140,8 @@ impl Client {
         retry_policies: RetryPoliciesClient;
         /// Signing keys of endpoints.
         keys: KeysClient;
+        /// API tokens.
+        api_tokens: ApiTokensClient;
         /// The record of configuration changes.
         audit: AuditClient;
         /// Events: publish and read. See also [`Client::publish`].

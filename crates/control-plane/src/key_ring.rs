@@ -265,7 +265,9 @@ fn refused(kind: Precondition, subject: String) -> Error {
         | Precondition::DeliveryFinished
         | Precondition::EndpointInactive
         | Precondition::LatestVersion
-        | Precondition::TooManyVersions => "the ring does not allow this now",
+        | Precondition::TooManyVersions
+        | Precondition::NameRetired
+        | Precondition::LimitReached => "the ring does not allow this now",
     };
     Error::Precondition { kind, subject, message: message.to_owned() }
 }

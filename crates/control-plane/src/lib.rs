@@ -22,8 +22,10 @@
 //! - A write is answered after this process uses it, so that the next publish sees it.
 //! - An etag, when sent, must be current; verbs on keys always need one, so that two admins cannot
 //!   lose a key (I14).
+//! - No token is made with more rights, or for longer, than the caller's own.
 //! - A secret leaves once, in the answer of the call that made it; it is in no error and no log (I7).
 
+mod api_token;
 mod audit;
 mod by;
 mod convert;
@@ -53,11 +55,11 @@ pub use dependencies::Dependencies;
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
-    audit_server::AuditServer, endpoints_server::EndpointsServer,
-    event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
-    keys_server::KeysServer, retry_policies_server::RetryPoliciesServer,
-    sources_server::SourcesServer, subscriptions_server::SubscriptionsServer,
-    tenants_server::TenantsServer,
+    api_tokens_server::ApiTokensServer, audit_server::AuditServer,
+    endpoints_server::EndpointsServer, event_type_versions_server::EventTypeVersionsServer,
+    event_types_server::EventTypesServer, keys_server::KeysServer,
+    retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -110,6 +112,10 @@ impl ControlPlane {
             )
             .add_service(
                 SourcesServer::new(grpc::source::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                ApiTokensServer::new(grpc::api_token::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -1,7 +1,8 @@
 //! Resource names: parsed once into types, so that nothing behind the door splits strings.
 
+use crate::api_token::TokenOwner;
 use std::fmt;
-use turnbuckle_domain::{AuditId, KeyId, ResourceId, TypeName, VersionName};
+use turnbuckle_domain::{ApiToken, AuditId, KeyId, ResourceId, TypeName, VersionName};
 
 /// Enough of a bad name to recognise it, and no more.
 const SHOWN_CHARS: usize = 100;
@@ -228,37 +229,91 @@ impl fmt::Display for EventTypeVersionName {
     }
 }
 
-/// `tenants/{tenant}/auditHead`.
+/// `tenants/{tenant}/apiTokens/{api_token}`, or `apiTokens/{api_token}` of no tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AuditHeadName(pub(crate) ResourceId);
+pub(crate) struct ApiTokenName {
+    /// Whose it is; none for every tenant's.
+    pub(crate) tenant: Option<ResourceId>,
+    /// The last part.
+    pub(crate) id: ResourceId,
+}
+
+impl ApiTokenName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/apiTokens/{api_token}";
+    const PLATFORM_FORM: &'static str = "apiTokens/{api_token}";
+
+    pub(crate) fn of(owner: &TokenOwner, id: ResourceId) -> Self {
+        match owner {
+            TokenOwner::Tenant(tenant) => Self { tenant: Some(tenant.clone()), id },
+            TokenOwner::Platform => Self { tenant: None, id },
+        }
+    }
+
+    pub(crate) fn owner(&self) -> TokenOwner {
+        TokenOwner::of(self.tenant.clone().map(TenantName))
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        if text.starts_with("apiTokens/") {
+            let form = Self::PLATFORM_FORM;
+            let [(part, id)] = ids(text, form)?;
+            return Ok(Self { tenant: None, id: checked(form, part, ResourceId::new(id))? });
+        }
+        let [(first, tenant), (second, id)] = ids(text, Self::FORM)?;
+        Ok(Self {
+            tenant: Some(checked(Self::FORM, first, ResourceId::new(tenant))?),
+            id: checked(Self::FORM, second, ResourceId::new(id))?,
+        })
+    }
+}
+
+impl fmt::Display for ApiTokenName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&ApiToken::name(self.tenant.as_ref(), &self.id))
+    }
+}
+
+/// `tenants/{tenant}/auditHead`, or `auditHead` of the platform's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditHeadName(pub(crate) Option<ResourceId>);
 
 impl AuditHeadName {
     pub(crate) const FORM: &'static str = "tenants/{tenant}/auditHead";
 
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        if text == "auditHead" {
+            return Ok(Self(None));
+        }
         let [(part, tenant)] = ids(text, Self::FORM)?;
-        checked(Self::FORM, part, ResourceId::new(tenant)).map(Self)
+        checked(Self::FORM, part, ResourceId::new(tenant)).map(|tenant| Self(Some(tenant)))
     }
 }
 
 impl fmt::Display for AuditHeadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tenants/{}/auditHead", self.0)
+        match &self.0 {
+            Some(tenant) => write!(f, "tenants/{tenant}/auditHead"),
+            None => f.write_str("auditHead"),
+        }
     }
 }
 
-/// `tenants/{tenant}/auditEvents/{audit_event}`.
+/// `tenants/{tenant}/auditEvents/{audit_event}`, or `auditEvents/{audit_event}` of the platform's
+/// record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AuditEventName {
-    /// Whose record it is in.
-    pub(crate) tenant: ResourceId,
+    /// Whose record it is in; none for the platform's.
+    pub(crate) tenant: Option<ResourceId>,
     /// The last part.
     pub(crate) id: AuditId,
 }
 
 impl fmt::Display for AuditEventName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tenants/{}/auditEvents/{}", self.tenant, self.id)
+        match &self.tenant {
+            Some(tenant) => write!(f, "tenants/{tenant}/auditEvents/{}", self.id),
+            None => write!(f, "auditEvents/{}", self.id),
+        }
     }
 }
 
@@ -336,6 +391,12 @@ mod tests {
         assert_eq!(RetryPolicyName::parse(policy).unwrap().to_string(), policy);
         let version = "tenants/acme/eventTypes/order.paid/versions/2.1";
         assert_eq!(EventTypeVersionName::parse(version).unwrap().to_string(), version);
+        for token in ["tenants/acme/apiTokens/ci", "apiTokens/deploy"] {
+            assert_eq!(ApiTokenName::parse(token).unwrap().to_string(), token);
+        }
+        for head in ["tenants/acme/auditHead", "auditHead"] {
+            assert_eq!(AuditHeadName::parse(head).unwrap().to_string(), head);
+        }
         let ring = "tenants/acme/endpoints/billing/keyRing";
         assert_eq!(KeyRingName::parse(ring).unwrap().to_string(), ring);
         let source = "tenants/acme/sources/github";

@@ -3,7 +3,7 @@
 use crate::{Dependencies, by::By};
 use std::future::Future;
 use turnbuckle_domain::{
-    Endpoint, Error, EventType, EventTypeVersion, Meta, RetryPolicy, Revision, Source,
+    ApiToken, Endpoint, Error, EventType, EventTypeVersion, Meta, RetryPolicy, Revision, Source,
     Subscription, Tenant, Violation,
 };
 
@@ -33,7 +33,7 @@ macro_rules! rows {
     )*};
 }
 
-rows!(Tenant, EventType, EventTypeVersion, RetryPolicy, Endpoint, Subscription, Source);
+rows!(Tenant, EventType, EventTypeVersion, RetryPolicy, Endpoint, Subscription, Source, ApiToken);
 
 /// Refuses an etag that is not current.
 pub(crate) fn check_etag(

@@ -9,7 +9,9 @@
 //! # Invariants
 //! - An entry is written in the transaction of its change: there is no change without its entry, and
 //!   no entry of a change that did not happen.
-//! - Entries of a tenant are numbered from 1 without gaps, in the order of their revisions.
+//! - Entries of a tenant are numbered from 1 without gaps, those of changes in the order of their
+//!   revisions.
+//! - Denied calls are in the same chain, without a revision. See [`Denial`](crate::Denial).
 //! - No entry holds a secret: keys appear by fingerprint and state, header values and the parts of a
 //!   URL that may be credentials as fingerprints (I7).
 
@@ -55,6 +57,8 @@ pub struct ChangeContext {
 pub enum AuditOutcome {
     /// The change was made.
     Applied,
+    /// The caller may not do this: nothing was changed.
+    Denied,
 }
 
 impl AuditOutcome {
@@ -63,13 +67,14 @@ impl AuditOutcome {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",
+            Self::Denied => "denied",
         }
     }
 
     /// Reads the stored name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Applied].into_iter().find(|outcome| outcome.as_str() == text)
+        [Self::Applied, Self::Denied].into_iter().find(|outcome| outcome.as_str() == text)
     }
 }
 
@@ -96,7 +101,7 @@ pub struct AuditEntry {
     pub request_id: String,
     /// Why; may be empty.
     pub reason: String,
-    /// The configuration revision that the change made.
+    /// The configuration revision that the change made; zero where nothing was changed.
     pub revision: Revision,
     /// What became of it.
     pub outcome: AuditOutcome,
@@ -128,13 +133,15 @@ pub struct AuditFilter {
     pub from: Option<Timestamp>,
     /// Only before this time.
     pub until: Option<Timestamp>,
+    /// Only what became of it like this.
+    pub outcome: Option<AuditOutcome>,
 }
 
-/// Reads of the record. It is written by the configuration store only, with each change.
+/// Reads of the record. It is written by the configuration store only, with each change, and by
+/// [`DenialLog`](crate::DenialLog).
 #[async_trait]
 pub trait AuditTrail: Send + Sync + 'static {
-    /// The tenant of this name; when there is none, the one of that name that was deleted last, whose
-    /// record stays readable.
+    /// The tenant of this name, also a deleted one, whose record stays readable.
     async fn audited_tenant(&self, slug: &ResourceId) -> Result<Option<Tenant>, Error>;
 
     /// Entries newest first, below this sequence number.

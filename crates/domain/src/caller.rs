@@ -21,6 +21,23 @@ pub enum Permission {
     DeliveryOperate,
     /// Read the record of configuration changes.
     AuditRead,
+    /// Make, list, change and revoke API tokens.
+    TokenManage,
+}
+
+impl Permission {
+    /// All permissions.
+    pub const ALL: [Self; 9] = [
+        Self::TenantAdmin,
+        Self::ConfigRead,
+        Self::ConfigWrite,
+        Self::KeyManage,
+        Self::EventPublish,
+        Self::DeliveryRead,
+        Self::DeliveryOperate,
+        Self::AuditRead,
+        Self::TokenManage,
+    ];
 }
 
 /// A named set of permissions.
@@ -92,6 +109,14 @@ impl Role {
             Self::Node => false,
         }
     }
+
+    /// Whether this role may do everything that the other one may.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        Permission::ALL
+            .into_iter()
+            .all(|permission| self.allows(permission) || !other.allows(permission))
+    }
 }
 
 /// Who calls: made by authentication, passed to every use case.
@@ -124,5 +149,33 @@ impl Caller {
             Some(own) if own != tenant => Err(Error::PermissionDenied),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Checks that the caller may touch what belongs to no tenant.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`] for callers that are bound to one.
+    pub const fn enter_platform(&self) -> Result<(), Error> {
+        match self.tenant {
+            Some(_) => Err(Error::PermissionDenied),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_covers_what_has_no_more_rights() {
+        for role in Role::ALL {
+            assert!(role.covers(role) && Role::Admin.covers(role), "{role:?}");
+            assert_eq!(role.covers(Role::Admin), role == Role::Admin, "{role:?}");
+        }
+        assert!(Role::Operator.covers(Role::Publisher));
+        assert!(Role::Publisher.covers(Role::Viewer));
+        assert!(!Role::Publisher.covers(Role::Auditor));
+        assert!(!Role::Viewer.covers(Role::Publisher));
     }
 }

@@ -1,8 +1,8 @@
 //! Revisions, and changes of configuration as data planes receive them.
 
 use crate::{
-    Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Source, SourceId,
-    Subscription, Tenant, Timestamp,
+    ApiToken, Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Source,
+    SourceId, Subscription, Tenant, Timestamp,
 };
 
 /// Number of a configuration state. Only grows.
@@ -69,4 +69,6 @@ pub struct ConfigDelta {
     pub sources: Vec<Deletable<Source>>,
     /// Changed key rings of sources; a ring goes when its source goes.
     pub source_key_rings: Vec<(SourceId, KeyRing)>,
+    /// Changed API tokens; a revoked one is no longer taken.
+    pub api_tokens: Vec<ApiToken>,
 }

@@ -1,9 +1,10 @@
 //! Ports of configuration: written by the control plane, followed by the data planes.
 
 use crate::{
-    AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, EventTypeId,
-    EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Source,
-    StoreError, Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
+    ApiTokenStore, AuditTrail, ChangeContext, ConfigDelta, DenialLog, Endpoint, EndpointId, Error,
+    EventType, EventTypeId, EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy,
+    RetryPolicyId, Revision, Source, StoreError, Subscription, Tenant, TenantId, Timestamp,
+    TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -17,14 +18,16 @@ const SCAN_ROWS: u16 = 1_000;
 ///
 /// `create_*` fails with [`Error::AlreadyExists`]. `update_*` replaces the row when its revision is
 /// still `expected`, else fails with [`Error::Stale`]; [`Error::NotFound`] when it is gone. All
-/// return the row with its new revision. Deleted rows stay as tombstones and free their name.
+/// return the row with its new revision. Deleted rows stay as tombstones and free their name, except
+/// those of tenants and API tokens.
 ///
 /// `by` says who makes the change: the store records it in the same transaction. Under
 /// [`ChangeContext::validate_only`] everything is checked and answered as it would be, and nothing
 /// is changed or recorded.
 #[async_trait]
-pub trait ConfigStore: ConfigSource + AuditTrail {
-    /// Adds a tenant.
+pub trait ConfigStore: ConfigSource + AuditTrail + ApiTokenStore + DenialLog {
+    /// Adds a tenant. Fails with [`Error::Precondition`] when a deleted one had the name: what is
+    /// bound to the name must not fit another tenant.
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error>;
     /// Finds a tenant by name.
     async fn tenant(&self, slug: &ResourceId) -> Result<Option<Tenant>, Error>;

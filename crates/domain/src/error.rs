@@ -89,6 +89,10 @@ pub enum Precondition {
     LatestVersion,
     /// An event type has as many versions as it can have.
     TooManyVersions,
+    /// A deleted tenant had the name.
+    NameRetired,
+    /// There are as many as there may be.
+    LimitReached,
 }
 
 impl Precondition {
@@ -107,6 +111,8 @@ impl Precondition {
             Self::EndpointInactive => "ENDPOINT_INACTIVE",
             Self::LatestVersion => "LATEST_VERSION",
             Self::TooManyVersions => "TOO_MANY_VERSIONS",
+            Self::NameRetired => "NAME_RETIRED",
+            Self::LimitReached => "LIMIT_REACHED",
         }
     }
 }

@@ -96,6 +96,8 @@ typed_id!(/// Names a key of a ring.
     KeyId, "key");
 typed_id!(/// Names an entry of the audit record.
     AuditId, "aud");
+typed_id!(/// Names an API token.
+    ApiTokenId, "tok");
 typed_id!(/// Names an accepted event. Not the sender's `event_id`.
     EventUid, "evt");
 typed_id!(/// Names a delivery; also sent to the receiver, constant over its attempts.

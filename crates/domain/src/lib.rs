@@ -31,6 +31,7 @@
 //! - **I15** One `(tenant, source, event_id)` has one effect inside its dedup window; another payload
 //!   under the same id is an anomaly.
 
+mod api_token;
 mod attempt;
 mod audit;
 mod caller;
@@ -38,6 +39,7 @@ mod channel;
 mod config;
 mod config_store;
 mod delivery;
+mod denial;
 mod endpoint;
 mod error;
 mod event;
@@ -55,6 +57,10 @@ mod secret;
 mod source;
 mod time;
 
+pub use api_token::{
+    ApiToken, ApiTokenHash, ApiTokenSecret, ApiTokenState, ApiTokenStore, Revocation,
+    api_token_limits,
+};
 pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
 pub use audit::{
     AuditEntry, AuditFilter, AuditHead, AuditOutcome, AuditTrail, Audited, ChainCheck, ChainFault,
@@ -65,6 +71,7 @@ pub use channel::{Channel, Channels, InvalidChannel};
 pub use config::{ConfigDelta, Deletable, Meta, Revision};
 pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
+pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
     Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
     Tenant, limits,
@@ -77,8 +84,8 @@ pub use event_type_version::{
 };
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
-    AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid, IdGenerator, KeyId,
-    RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
+    ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid,
+    IdGenerator, KeyId, RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
 };
 pub use key::{
     Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, incoming_limits, key_limits,

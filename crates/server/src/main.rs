@@ -29,7 +29,8 @@ enum Command {
     /// Key-encryption keys for secrets at rest.
     #[command(subcommand)]
     Keyring(keys::KeyringVerb),
-    /// Bearer tokens for callers.
+    /// Bearer tokens signed with the server's own key, without a server: for the first steps and for
+    /// emergencies. See also api-token.
     #[command(subcommand)]
     Token(keys::TokenVerb),
     /// Print a completion script for a shell.

@@ -34,6 +34,18 @@ fn time(
     violations.take(field, at)
 }
 
+fn outcome(violations: &mut Violations, given: i32) -> Option<AuditOutcome> {
+    match v1::AuditOutcome::try_from(given) {
+        Ok(v1::AuditOutcome::Unspecified) => None,
+        Ok(v1::AuditOutcome::Applied) => Some(AuditOutcome::Applied),
+        Ok(v1::AuditOutcome::Denied) => Some(AuditOutcome::Denied),
+        Err(_) => {
+            violations.add("outcome", "is not known here; use AUDIT_OUTCOME_APPLIED or _DENIED");
+            None
+        }
+    }
+}
+
 /// Everything a page token depends on. Field names have no `=` and values no control characters.
 fn scope(request: &v1::ListAuditEventsRequest, filter: &AuditFilter) -> String {
     let micros = |at: Option<Timestamp>| at.map(|at| at.micros().to_string()).unwrap_or_default();
@@ -43,36 +55,42 @@ fn scope(request: &v1::ListAuditEventsRequest, filter: &AuditFilter) -> String {
         request.subject.clone(),
         micros(filter.from),
         micros(filter.until),
+        filter.outcome.map(AuditOutcome::as_str).unwrap_or_default().to_owned(),
     ]
     .join("\n")
 }
 
 pub(crate) fn list(request: v1::ListAuditEventsRequest) -> Result<ListAuditEvents, Error> {
     let mut violations = Violations::new();
-    let parent = violations.take("parent", TenantName::parse(&request.parent));
+    // No parent means the platform's own record.
+    let parent = match request.parent.as_str() {
+        "" => Some(None),
+        tenant => violations.take("parent", TenantName::parse(tenant)).map(|name| Some(name.0)),
+    };
     let filter = AuditFilter {
         resource: text(&mut violations, "resource", &request.resource),
         subject: text(&mut violations, "subject", &request.subject),
         from: time(&mut violations, "start_time", request.start_time.as_ref()),
         until: time(&mut violations, "end_time", request.end_time.as_ref()),
+        outcome: outcome(&mut violations, request.outcome),
     };
     let scope = scope(&request, &filter);
     let page = page(&mut violations, scope, request.page_size, &request.page_token);
     let after = page.as_ref().and_then(|page| page.after.as_deref());
     let below = after.map(str::parse::<i64>).transpose();
     let below = violations.take("page_token", below.map_err(|_| "is not a token of this list"));
-    let command =
-        || Some(ListAuditEvents { tenant: parent?.0, filter, below: below?, page: page? });
+    let command = || Some(ListAuditEvents { tenant: parent?, filter, below: below?, page: page? });
     finish(violations, command())
 }
 
-pub(crate) fn head(request: v1::GetAuditHeadRequest) -> Result<ResourceId, Error> {
+pub(crate) fn head(request: v1::GetAuditHeadRequest) -> Result<Option<ResourceId>, Error> {
     single("name", AuditHeadName::parse(&request.name)).map(|name| name.0)
 }
 
 const fn wire_outcome(outcome: AuditOutcome) -> v1::AuditOutcome {
     match outcome {
         AuditOutcome::Applied => v1::AuditOutcome::Applied,
+        AuditOutcome::Denied => v1::AuditOutcome::Denied,
     }
 }
 
@@ -158,10 +176,11 @@ mod tests {
             resource: "r".repeat(FILTER_CHARS + 1),
             start_time: time,
             end_time: time,
+            outcome: 99,
             ..request()
         };
         let error = list(request).unwrap_err().to_string();
-        for field in ["subject: ", "resource: ", "start_time: ", "end_time: "] {
+        for field in ["subject: ", "resource: ", "start_time: ", "end_time: ", "outcome: "] {
             assert!(error.contains(field), "{error}");
         }
     }

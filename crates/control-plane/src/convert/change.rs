@@ -31,6 +31,8 @@ macro_rules! can_be_validated_only {
 can_be_validated_only!(
     CreateTenantRequest,
     UpdateTenantRequest,
+    CreateApiTokenRequest,
+    UpdateApiTokenRequest,
     CreateEventTypeRequest,
     UpdateEventTypeRequest,
     CreateEventTypeVersionRequest,
@@ -56,7 +58,7 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeKeyRequest);
+says_why!(DisableEndpointRequest, RevokeKeyRequest, RevokeApiTokenRequest);
 
 macro_rules! says_nothing_more {
     ($($request:ident),* $(,)?) => {$(

@@ -1,5 +1,6 @@
 //! Wire to commands, with every violation at once; rows to wire, which cannot fail.
 
+pub(crate) mod api_token;
 pub(crate) mod audit;
 pub(crate) mod change;
 pub(crate) mod endpoint;

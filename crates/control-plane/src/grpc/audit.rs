@@ -31,7 +31,7 @@ impl Contract for Service {
         request: Request<v1::GetAuditHeadRequest>,
     ) -> Result<Response<v1::AuditHead>, Status> {
         let (caller, command) = decode(request, convert::head)?;
-        let answer = self.0.head(&caller, &command).await.map_err(refuse)?;
+        let answer = self.0.head(&caller, command.as_ref()).await.map_err(refuse)?;
         Ok(Response::new(convert::head_message(&answer)))
     }
 }

@@ -1,5 +1,6 @@
 //! The gRPC services. A handler has three lines: decode, use case, encode.
 
+pub(crate) mod api_token;
 pub(crate) mod audit;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;

@@ -59,6 +59,12 @@ fn describe() {
         Unit::Count,
         "API calls refused before their method ran, by reason"
     );
+    describe_gauge!("turnbuckle_api_tokens", "API tokens in memory that are not revoked");
+    describe_counter!(
+        "turnbuckle_audit_denials_total",
+        Unit::Count,
+        "Calls denied to known callers: noted for the audit record, dropped above a bound, or lost"
+    );
     describe_counter!(
         "turnbuckle_errors_total",
         Unit::Count,

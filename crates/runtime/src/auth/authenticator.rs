@@ -1,7 +1,7 @@
 //! From a bearer token to a caller.
 
 use super::{
-    AuthConfig, TokenKey,
+    ApiTokens, AuthConfig, TokenKey,
     issuer::{Issuer, Miss},
     jwks::{JwksError, JwksFetch, JwksRefresher, KeyCache},
     refusal::Refusal,
@@ -10,7 +10,7 @@ use http::HeaderValue;
 use jsonwebtoken::dangerous::insecure_decode;
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, sync::Arc};
-use turnbuckle_domain::{Caller, Clock, Error};
+use turnbuckle_domain::{ApiTokenSecret, Caller, Clock, Error};
 
 /// Longest token looked at. Ours have about 300 bytes, those of identity providers with groups in
 /// them a few thousand; checking costs time before trust.
@@ -24,6 +24,7 @@ const JWT_DOTS: usize = 2;
 pub struct Authenticator {
     /// By the name that tokens carry as `iss`.
     issuers: Arc<BTreeMap<String, Issuer>>,
+    api_tokens: ApiTokens,
     clock: Arc<dyn Clock>,
 }
 
@@ -64,7 +65,13 @@ impl Authenticator {
 
     fn of(issuers: impl IntoIterator<Item = Issuer>, clock: Arc<dyn Clock>) -> Self {
         let named = issuers.into_iter().map(|issuer| (issuer.name().to_owned(), issuer));
-        Self { issuers: Arc::new(named.collect()), clock }
+        Self { issuers: Arc::new(named.collect()), api_tokens: ApiTokens::default(), clock }
+    }
+
+    /// Also takes these API tokens.
+    #[must_use]
+    pub fn with_api_tokens(self, api_tokens: ApiTokens) -> Self {
+        Self { api_tokens, ..self }
     }
 
     /// The caller that an `authorization` header proves. Waits, for seconds at most, while the
@@ -83,10 +90,12 @@ impl Authenticator {
         outcome.map_err(|miss| miss.into_refusal().into_error())
     }
 
-    /// Every kind of credential is known by its shape, and checked by one way only. Today that is
-    /// signed tokens.
+    /// Every kind of credential is known by its shape, and checked by one way only.
     pub(super) fn check(&self, header: &HeaderValue) -> Result<Caller, Miss> {
         let token = bearer(header)?;
+        if ApiTokenSecret::is_meant(token) {
+            return Ok(self.api_tokens.check(token, self.clock.now())?);
+        }
         if token.bytes().filter(|byte| *byte == b'.').count() == JWT_DOTS {
             self.check_jwt(token)
         } else {

@@ -1,10 +1,15 @@
 //! The tower layer in front of every gRPC service.
 
 use super::{
-    Authenticator, PolicyError, issuer::Miss, jwks::Round, policy::Policy, refusal::Refusal,
+    Authenticator, Denials, PolicyError,
+    issuer::Miss,
+    jwks::Round,
+    policy::Policy,
+    refusal::Refusal,
+    watch::{Watch, Watched, method},
 };
 use crate::grpc;
-use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
+use http::{HeaderMap, Request, Response, Uri, header::AUTHORIZATION};
 use metrics::counter;
 use std::{
     future::{Ready, ready},
@@ -15,7 +20,7 @@ use std::{
 use tokio_util::either::Either;
 use tonic::Status;
 use tower::{Layer, Service};
-use turnbuckle_domain::{Caller, Error, Role};
+use turnbuckle_domain::{Caller, DenialReason, Error, Role};
 
 /// Services that anyone may call: they tell nothing about tenants.
 const OPEN: [&str; 2] = ["/grpc.health.v1.", "/grpc.reflection."];
@@ -65,6 +70,7 @@ impl AuthMode {
 struct Gate {
     policy: Policy,
     mode: AuthMode,
+    denials: Option<Denials>,
 }
 
 /// What becomes of a request.
@@ -96,8 +102,19 @@ impl Gate {
         };
         match caller.require(demand) {
             Ok(()) => Passage::Known(caller),
-            Err(error) => Passage::Refused(denied(&error)),
+            Err(error) => {
+                if let Some(denials) = &self.denials {
+                    denials.note(&caller, method(path), DenialReason::Role);
+                }
+                Passage::Refused(denied(&error))
+            }
         }
+    }
+
+    /// Who looks at the answer to a call that goes on.
+    fn watch(&self, caller: &Caller, uri: &Uri) -> Option<Watch> {
+        let denials = self.denials.clone()?;
+        Some(Watch { denials, caller: caller.clone(), uri: uri.clone() })
     }
 }
 
@@ -121,7 +138,27 @@ impl AuthLayer {
     /// When a method of the API has no permission, or one that is not known here. The server must
     /// not start then.
     pub fn new(descriptors: &[u8], mode: AuthMode) -> Result<Self, PolicyError> {
-        Ok(Self(Arc::new(Gate { policy: Policy::read(descriptors)?, mode })))
+        Self::with_denials(descriptors, mode, None)
+    }
+
+    /// The same, and notes what is denied to known callers.
+    ///
+    /// # Errors
+    /// As [`AuthLayer::new`].
+    pub fn recording(
+        descriptors: &[u8],
+        mode: AuthMode,
+        denials: Denials,
+    ) -> Result<Self, PolicyError> {
+        Self::with_denials(descriptors, mode, Some(denials))
+    }
+
+    fn with_denials(
+        descriptors: &[u8],
+        mode: AuthMode,
+        denials: Option<Denials>,
+    ) -> Result<Self, PolicyError> {
+        Ok(Self(Arc::new(Gate { policy: Policy::read(descriptors)?, mode, denials })))
     }
 }
 
@@ -153,7 +190,7 @@ where
     type Error = S::Error;
     type Future = Either<
         Ready<Result<Response<R>, S::Error>>,
-        Either<S::Future, Later<Response<R>, S::Error>>,
+        Either<Watched<S::Future>, Later<Response<R>, S::Error>>,
     >;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
@@ -162,10 +199,13 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.gate.judge(request.uri().path(), request.headers()) {
-            Passage::Open => Either::Right(Either::Left(self.inner.call(request))),
+            Passage::Open => {
+                Either::Right(Either::Left(Watched::new(self.inner.call(request), None)))
+            }
             Passage::Known(caller) => {
+                let watch = self.gate.watch(&caller, request.uri());
                 request.extensions_mut().insert(caller);
-                Either::Right(Either::Left(self.inner.call(request)))
+                Either::Right(Either::Left(Watched::new(self.inner.call(request), watch)))
             }
             Passage::Waits(round) => {
                 // The service that is ready is the one here, not its clone.
@@ -196,8 +236,9 @@ where
     match gate.judge(request.uri().path(), request.headers()) {
         Passage::Open => inner.call(request).await,
         Passage::Known(caller) => {
+            let watch = gate.watch(&caller, request.uri());
             request.extensions_mut().insert(caller);
-            inner.call(request).await
+            Watched::new(inner.call(request), watch).await
         }
         // Nobody waits twice.
         Passage::Waits(_) => Ok(refused(Refusal::Key).into_http()),

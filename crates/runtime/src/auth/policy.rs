@@ -99,6 +99,7 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_DELIVERY_READ" => Permission::DeliveryRead,
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
+        "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
         _ => return None,
     })
 }

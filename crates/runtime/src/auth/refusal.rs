@@ -17,6 +17,8 @@ pub(super) enum Refusal {
     Key,
     Claims,
     Expired,
+    /// An API token that is mistyped, revoked, or was never made.
+    ApiToken,
     NotYetValid,
 }
 
@@ -31,6 +33,7 @@ impl Refusal {
             Self::Key => "key",
             Self::Claims => "claims",
             Self::Expired => "expired",
+            Self::ApiToken => "api_token",
             Self::NotYetValid => "not_yet_valid",
         }
     }

@@ -1,3 +1,4 @@
+mod api_tokens;
 mod config;
 mod hostile;
 mod issuers;
@@ -14,7 +15,7 @@ use turnbuckle_domain::{Caller, Clock, Error, Timestamp};
 /// A point in 2027; tokens in these tests are made around it.
 const NOW: i64 = 1_800_000_000;
 
-struct Fixed(Timestamp);
+pub(super) struct Fixed(pub(super) Timestamp);
 
 impl Clock for Fixed {
     fn now(&self) -> Timestamp {
@@ -22,7 +23,7 @@ impl Clock for Fixed {
     }
 }
 
-fn at(seconds: i64) -> Timestamp {
+pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 

@@ -110,7 +110,10 @@ impl TokenKey {
         now: Timestamp,
     ) -> Result<String, Error> {
         if !is_subject(subject) {
-            return Err(Error::invalid("subject", "use 1 to 256 bytes without control characters"));
+            return Err(Error::invalid(
+                "subject",
+                "use 1 to 256 bytes without control characters, and no name of an API token",
+            ));
         }
         let claims = Claims {
             iss: ISSUER,

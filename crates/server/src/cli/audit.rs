@@ -23,9 +23,9 @@ const PAGE: i32 = 1000;
 /// What can be done with the record of configuration changes.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Verb {
-    /// Lists changes, newest first. -o json shows the changed fields.
+    /// Lists changes and denied calls, newest first. -o json shows the changed fields.
     List(ListVerb),
-    /// Writes all changes as JSON, one a line, newest first.
+    /// Writes all of them as JSON, one a line, newest first.
     Export(FilterArgs),
     /// Computes the chain of hashes anew over the whole record. Exit code 1 when it is broken.
     Verify(VerifyArgs),
@@ -46,6 +46,36 @@ pub struct FilterArgs {
     /// Only changes older than this.
     #[arg(long, value_name = "DURATION")]
     pub until: Option<Span>,
+    /// Only calls that were denied.
+    #[arg(long)]
+    pub denied: bool,
+    /// Whose record.
+    #[command(flatten)]
+    pub trail: Trail,
+}
+
+/// Whose record.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Trail {
+    /// The platform's own record instead of the tenant's: tokens for every tenant, and calls denied to
+    /// callers that are bound to none.
+    #[arg(long)]
+    pub platform: bool,
+}
+
+impl Trail {
+    /// The parent of its entries.
+    fn parent(self, tenant: &str) -> String {
+        if self.platform { String::new() } else { tenant.to_owned() }
+    }
+
+    fn head(self, tenant: &str) -> String {
+        if self.platform { "auditHead".to_owned() } else { format!("{tenant}/auditHead") }
+    }
+
+    fn shown(self, tenant: &str) -> &str {
+        if self.platform { "the platform" } else { tenant }
+    }
 }
 
 /// Options of `audit list`.
@@ -65,6 +95,9 @@ pub struct VerifyArgs {
     /// Count and hash that an earlier `audit verify` showed: the record must still hold them.
     #[arg(long, value_name = "COUNT:HASH", value_parser = parse_anchor)]
     pub anchor: Option<Anchor>,
+    /// Whose record.
+    #[command(flatten)]
+    pub trail: Trail,
 }
 
 /// An entry that was noted elsewhere.
@@ -95,11 +128,15 @@ impl FilterArgs {
         let now = SystemClock.now();
         let ago = |span: Option<Span>| span.map(|span| timestamp(now - span.0));
         v1::ListAuditEventsRequest {
-            parent: parent.to_owned(),
+            parent: self.trail.parent(parent),
             resource: resource.unwrap_or_default(),
             subject: self.subject.clone(),
             start_time: ago(self.since),
             end_time: ago(self.until),
+            outcome: match self.denied {
+                true => v1::AuditOutcome::Denied.into(),
+                false => v1::AuditOutcome::Unspecified.into(),
+            },
             ..Default::default()
         }
     }
@@ -134,9 +171,9 @@ async fn list(args: ListVerb, session: &mut Session) -> anyhow::Result<()> {
 }
 
 async fn verify(args: VerifyArgs, session: &mut Session) -> anyhow::Result<()> {
-    let parent = session.parent.clone();
-    let name = format!("{parent}/auditHead");
-    let request = v1::GetAuditHeadRequest { name };
+    let tenant = session.parent.clone();
+    let parent = args.trail.shown(&tenant);
+    let request = v1::GetAuditHeadRequest { name: args.trail.head(&tenant) };
     let head = session.client.audit().get_audit_head(request).await?.into_inner();
     let Some(newest) = domain_head(&head)? else {
         if let Some(anchor) = args.anchor {
@@ -151,7 +188,8 @@ async fn verify(args: VerifyArgs, session: &mut Session) -> anyhow::Result<()> {
     if let Some(anchor) = args.anchor {
         check = check.with_anchor(anchor.count, anchor.hash);
     }
-    let request = v1::ListAuditEventsRequest { parent: parent.clone(), ..Default::default() };
+    let request =
+        v1::ListAuditEventsRequest { parent: args.trail.parent(&tenant), ..Default::default() };
     let mut pages = Pages::new(session, request);
     while let Some(events) = pages.next().await? {
         for event in events {
@@ -228,6 +266,7 @@ fn domain_entry(event: v1::AuditEvent) -> anyhow::Result<AuditEntry> {
             revision: Revision(event.revision),
             outcome: match v1::AuditOutcome::try_from(event.outcome).ok()? {
                 v1::AuditOutcome::Applied => AuditOutcome::Applied,
+                v1::AuditOutcome::Denied => AuditOutcome::Denied,
                 v1::AuditOutcome::Unspecified => return None,
             },
             changes: changes.collect(),
@@ -319,5 +358,15 @@ mod tests {
         assert!(request.start_time.is_some() && request.end_time.is_none());
         let full = FilterArgs { resource: Some("tenants/acme".into()), ..args.filter };
         assert_eq!(full.request("tenants/acme").resource, "tenants/acme");
+    }
+
+    #[test]
+    fn the_platforms_record_has_no_parent() {
+        let line = "x list --platform --subject bob";
+        let Ok(Root { verb: Verb::List(args) }) = Root::try_parse_from(line.split(' ')) else {
+            panic!("not a list")
+        };
+        assert_eq!(args.filter.request("tenants/acme").parent, "");
+        assert_eq!(args.filter.trail.head("tenants/acme"), "auditHead");
     }
 }

@@ -11,6 +11,7 @@
 //! - A secret is printed only in the answer that makes it.
 //! - A closed pipe ends the output quietly.
 
+mod api_token;
 mod apply;
 mod audit;
 mod common;
@@ -72,6 +73,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// API tokens: bearer tokens for CI and outside services, with an end.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    ApiToken(api_token::Verb),
     /// The record of configuration changes: who changed what, and whether it is whole.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Audit(audit::Verb),
@@ -99,6 +103,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Source(verb) => source::run(verb, &mut session).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::ApiToken(verb) => api_token::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,
         Command::Apply(args) => apply::apply(args, &mut session).await,
         Command::Export(args) => apply::export(args, &mut session).await,

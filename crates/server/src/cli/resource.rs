@@ -143,6 +143,16 @@ resources! {
         CREATED,
         plain("REASON", &["reason"]),
     ];
+    ApiToken: [
+        NAME,
+        plain("ROLE", &["role"]),
+        plain("STATE", &["state"]),
+        plain("HINT", &["hint"]),
+        age("EXPIRES", &["expire_time"]),
+        age("LAST USE", &["last_use_time"]),
+        plain("CREATOR", &["creator"]),
+        CREATED,
+    ];
     AuditEvent: [
         age("TIME", &["time"]),
         plain("SUBJECT", &["subject"]),
@@ -150,6 +160,7 @@ resources! {
         short("METHOD", &["method"]),
         plain("RESOURCE", &["resource"]),
         plain("REVISION", &["revision"]),
+        plain("OUTCOME", &["outcome"]),
         plain("REASON", &["reason"]),
     ];
     AuditHead: [NAME, plain("COUNT", &["count"]), plain("HASH", &["hash"])];

@@ -31,6 +31,7 @@ fn every_noun_has_its_verbs() {
         ("source", "create get list update delete rotate-path presets"),
         ("event", "publish get list"),
         ("delivery", "list get attempts retry cancel"),
+        ("api-token", "create get list update revoke"),
         ("audit", "list export verify"),
     ] {
         let root = Root::command();
@@ -76,6 +77,7 @@ fn wrong_usage_is_exit_code_2_as_documented() {
         "turnbuckle source create shop --preset github --scheme-file f",
         "turnbuckle key rotate",
         "turnbuckle key status orders --source shop",
+        "turnbuckle api-token create ci",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
     }

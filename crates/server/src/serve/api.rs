@@ -1,6 +1,9 @@
 //! The API's listener: services, authentication, health, reflection; gRPC, gRPC-Web and JSON.
 
-use super::json::{FrontLayer, Origins};
+use super::{
+    callers::Callers,
+    json::{FrontLayer, Origins},
+};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
@@ -14,7 +17,7 @@ use turnbuckle_domain::{Clock, Propagation, Revision};
 use turnbuckle_proto::DESCRIPTORS;
 use turnbuckle_runtime::{
     Supervisor,
-    auth::{AuthLayer, AuthMode, Authenticator},
+    auth::{AuthLayer, AuthMode},
     supervisor::OnExit,
 };
 
@@ -31,13 +34,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 pub(super) struct ApiParts {
     pub(super) control_plane: Option<Dependencies>,
     pub(super) delivery: Option<DeliveryPlane>,
-    pub(super) authenticator: Authenticator,
+    pub(super) callers: Callers,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
     pub(super) origins: Origins,
 }
 
-/// Propagation in a process that delivers nothing: other processes poll.
+/// Propagation in a process that uses no configuration: other processes poll.
 pub(super) struct Elsewhere;
 
 #[async_trait]
@@ -52,10 +55,10 @@ pub(super) fn spawn(
     parts: ApiParts,
 ) -> anyhow::Result<()> {
     let mode = match parts.dev {
-        true => AuthMode::dev(parts.authenticator),
-        false => AuthMode::Required(parts.authenticator),
+        true => AuthMode::dev(parts.callers.authenticator),
+        false => AuthMode::Required(parts.callers.authenticator),
     };
-    let auth = AuthLayer::new(DESCRIPTORS, mode)?;
+    let auth = AuthLayer::recording(DESCRIPTORS, mode, parts.callers.denials)?;
     let front = FrontLayer::new(parts.origins, JSON_TIMEOUT)?;
     let mut routes = RoutesBuilder::default();
     let (reporter, health) = tonic_health::server::health_reporter();

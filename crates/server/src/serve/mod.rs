@@ -2,6 +2,7 @@
 
 mod api;
 mod args;
+mod callers;
 
 mod embedded_demo;
 mod issuers;
@@ -13,6 +14,7 @@ pub use embedded_demo::start_for_demo;
 
 use crate::secrets::Secrets;
 use anyhow::Context as _;
+use callers::Callers;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -28,7 +30,6 @@ use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, Secre
 use turnbuckle_runtime::{
     Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
-    auth::Authenticator,
     os_random,
     supervisor::OnExit,
 };
@@ -120,7 +121,8 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
         guard,
     };
     issuers::spawn(&supervisor, refreshers);
-    let parts = start_planes(args, base, authenticator, &supervisor).await?;
+    let callers = Callers::new(authenticator, &base.clock, &base.random);
+    let parts = start_planes(args, base, callers, &supervisor).await?;
     if args.dev && is_new {
         welcome::make_default_tenant(&parts).await?;
     }
@@ -150,17 +152,23 @@ struct Base {
 async fn start_planes(
     args: &ServeArgs,
     base: Base,
-    authenticator: Authenticator,
+    callers: Callers,
     supervisor: &Supervisor,
 ) -> anyhow::Result<api::ApiParts> {
     let delivery = match args.has(Role::Delivery) {
-        true => Some(DeliveryPlane::start(plane_parts(args, &base), supervisor).await?),
+        true => Some(DeliveryPlane::start(plane_parts(args, &base, &callers), supervisor).await?),
         false => None,
     };
     let propagation: Arc<dyn Propagation> = match &delivery {
         Some(plane) => Arc::new(plane.config()),
+        None if args.has(Role::ControlPlane) => {
+            callers.follow(base.store.config_source(), supervisor).await?
+        }
         None => Arc::new(api::Elsewhere),
     };
+    if delivery.is_some() || args.has(Role::ControlPlane) {
+        callers.spawn(supervisor, &base.store);
+    }
     let Base { store, clock, random, sealer, guard } = base;
     let control_plane = args.has(Role::ControlPlane).then(|| Dependencies {
         store: store.config,
@@ -171,15 +179,15 @@ async fn start_planes(
         targets: guard,
     });
     let origins = json::Origins::parse(&args.cors_origin)?;
-    Ok(api::ApiParts { control_plane, delivery, authenticator, clock, dev: args.dev, origins })
+    Ok(api::ApiParts { control_plane, delivery, callers, clock, dev: args.dev, origins })
 }
 
-fn plane_parts(args: &ServeArgs, base: &Base) -> PlaneParts {
+fn plane_parts(args: &ServeArgs, base: &Base, callers: &Callers) -> PlaneParts {
     PlaneParts {
         log: Arc::clone(&base.store.log),
         queue: Arc::clone(&base.store.queue),
         history: Arc::clone(&base.store.history),
-        config: base.store.config_source(),
+        config: Arc::new(callers.observe(base.store.config_source())),
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),

@@ -7,7 +7,9 @@
 //! One port method is one transaction. Writers take turns on the counter's row, so that a revision
 //! that is visible means that every lower one is visible too: who follows by revision misses nothing.
 
+mod api_tokens;
 mod cell;
+mod denials;
 mod entity;
 mod record;
 mod ring_tables;

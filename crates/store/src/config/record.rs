@@ -59,11 +59,10 @@ pub(super) async fn write(
     by: &ChangeContext,
 ) -> Result<(), Error> {
     let (tenant, resource) = notes.subject.ok_or_else(|| Error::internal(NothingNoted))?;
-    let head = head(db, tenant).await?;
-    let mut entry = AuditEntry {
+    let entry = AuditEntry {
         id: by.id,
         tenant,
-        sequence: head.as_ref().map_or(0, |head| head.sequence) + 1,
+        sequence: 0,
         at: by.at,
         subject: by.subject.clone(),
         role: by.role.as_str().to_owned(),
@@ -76,6 +75,14 @@ pub(super) async fn write(
         changes: diff(&notes.before, &notes.after),
         hash: [0; 32],
     };
+    append(db, entry).await
+}
+
+/// Writes an entry behind the newest one of its record. Number and hash are given here. The caller
+/// holds the lock on the revision.
+pub(super) async fn append(db: &impl ConnectionTrait, mut entry: AuditEntry) -> Result<(), Error> {
+    let head = head(db, entry.tenant).await?;
+    entry.sequence = head.as_ref().map_or(0, |head| head.sequence) + 1;
     entry.hash = chain_hash(head.as_ref().map(|head| &head.hash), &entry);
     let insert = audit_event::Entity::insert(audit_event::encode(&entry)?);
     insert.exec_without_returning(db).await.map_err(store_error)?;
@@ -156,5 +163,6 @@ fn condition(tenant: TenantId, filter: &AuditFilter, below: Option<i64>) -> Cond
         .add_option(filter.subject.as_ref().map(|subject| Column::Subject.eq(subject.as_str())))
         .add_option(filter.from.map(|from| Column::AtUs.gte(from.micros())))
         .add_option(filter.until.map(|until| Column::AtUs.lt(until.micros())))
+        .add_option(filter.outcome.map(|outcome| Column::Outcome.eq(outcome.as_str())))
         .add_option(resource)
 }

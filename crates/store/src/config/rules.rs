@@ -1,12 +1,14 @@
 //! Rules between resources, checked inside the transaction of the change.
 
 use super::{
-    entity::{endpoint, retry_policy, source},
+    entity::{endpoint, retry_policy, source, tenant},
     table::{Identity, Table, full_name, live_by_id, of_tenant},
     write::Write,
 };
 use crate::error::store_error;
-use sea_orm::{ColumnTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid};
+use sea_orm::{
+    ColumnTrait as _, EntityTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid,
+};
 use turnbuckle_domain::{
     Endpoint, EndpointId, Error, KeyRing, Precondition, RetryPolicy, Revision, Source, SourceId,
     Tenant, TenantId,
@@ -69,6 +71,26 @@ pub(super) fn keys_fit(ring: &KeyRing, endpoint: &Endpoint, subject: &str) -> Re
         kind: Precondition::ProfileMismatch,
         subject: subject.to_owned(),
         message: "Ed25519 keys sign Standard Webhooks only: use HMAC keys, or that profile".into(),
+    })
+}
+
+/// No deleted tenant had the name. Tokens carry names of tenants: one that is bound to the old tenant
+/// would open the new one.
+pub(super) async fn tenant_name_is_new(write: &Write, tenant: &Tenant) -> Result<(), Error> {
+    let deleted = tenant::Entity::find()
+        .filter(tenant::Column::Slug.eq(tenant.slug.as_str()))
+        .filter(tenant::Column::DeletedAtUs.is_not_null());
+    if deleted.one(&write.transaction).await.map_err(store_error)?.is_none() {
+        return Ok(());
+    }
+    let subject = full_name::<tenant::Entity>("", tenant.slug.as_str());
+    Err(Error::Precondition {
+        kind: Precondition::NameRetired,
+        message: format!(
+            "{subject} was deleted, and its name is not given again: old tokens are bound to it; \
+             use another id"
+        ),
+        subject,
     })
 }
 

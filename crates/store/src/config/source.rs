@@ -1,7 +1,7 @@
 //! Reading configuration by revision.
 
 use super::{
-    ConfigDb,
+    ConfigDb, api_tokens,
     entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
     ring_tables::{OfEndpoints, OfSources},
     rings,
@@ -32,6 +32,7 @@ impl ConfigSource for ConfigDb {
             subscriptions: changed_since::<subscription::Entity>(&snapshot, known).await?,
             sources: changed_since::<source::Entity>(&snapshot, known).await?,
             source_key_rings: rings::changed_since::<OfSources>(&snapshot, known).await?,
+            api_tokens: api_tokens::changed_since(&snapshot, known).await?,
         };
         snapshot.commit().await.map_err(store_error)?;
         Ok(delta)

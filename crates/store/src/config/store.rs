@@ -1,7 +1,7 @@
 //! Writing configuration. Every method is one transaction; see [`Write`].
 
 use super::{
-    ConfigDb,
+    ConfigDb, api_tokens,
     entity::{
         endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
     },
@@ -24,6 +24,7 @@ use turnbuckle_domain::{
 impl ConfigStore for ConfigDb {
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error> {
         let mut write = Write::begin(&self.db).await?;
+        rules::tenant_name_is_new(&write, &tenant).await?;
         let created = write.insert::<tenant::Entity>("", &tenant).await?;
         write.commit(by).await?;
         Ok(created)
@@ -65,6 +66,7 @@ impl ConfigStore for ConfigDb {
         let versions = event_type_version::Column::TenantId;
         write.bury_rows::<event_type_version::Entity>(versions, id, now).await?;
         write.bury_along::<retry_policy::Entity>(retry_policy::Column::TenantId, id, now).await?;
+        api_tokens::revoke_along(&mut write, tenant.id, now).await?;
         write.commit(by).await
     }
 

@@ -193,6 +193,17 @@ fn subject<E: Table>(parent: &str, resource: &E::Resource) -> (TenantId, String)
     (TenantId::from_uuid(tenant.unwrap_or(id)), full_name::<E>(parent, name))
 }
 
+/// Takes the turn of a writer without making a revision: who writes entries of the audit record is
+/// alone until the commit.
+pub(super) async fn lock_revision(transaction: &DatabaseTransaction) -> Result<(), StoreError> {
+    let lock = Statement::from_string(
+        transaction.get_database_backend(),
+        "update config_revision set revision = revision where id = 1",
+    );
+    transaction.execute_raw(lock).await.map_err(store_error)?;
+    Ok(())
+}
+
 /// The name of a live tenant.
 pub(super) async fn tenant_name(
     db: &impl sea_orm::ConnectionTrait,
@@ -228,7 +239,8 @@ pub(super) async fn begin_snapshot(
     db.begin_with_options(options).await.map_err(store_error)
 }
 
-fn write_options(backend: DbBackend) -> TransactionOptions {
+/// How a transaction that writes begins.
+pub(super) fn write_options(backend: DbBackend) -> TransactionOptions {
     match backend {
         // A higher level would refuse whoever waited for the counter instead of letting it go on.
         DbBackend::Postgres => TransactionOptions {

@@ -5,9 +5,11 @@
     reason = "helpers of tests: a failure is a failed test"
 )]
 
+mod api_tokens;
 mod audit;
 #[path = "../common/mod.rs"]
 mod common;
+mod denials;
 mod faults;
 mod fixture;
 mod followers;

@@ -1,6 +1,7 @@
-//! Every method, for every role, tenant and issuer.
+//! Every method, for every role, tenant and issuer, and for API tokens.
 
 use super::{
+    api_tokens,
     issuers::*,
     layer::{Outcome, methods, send},
     *,
@@ -42,17 +43,22 @@ fn credentials(signers: &[(&str, &Signer)]) -> Vec<Credential> {
 }
 
 #[tokio::test]
-async fn every_method_asks_every_issuers_roles_alike_and_keeps_the_tenant() {
+async fn every_method_asks_the_roles_of_every_kind_of_token_alike_and_keeps_the_tenant() {
     let (one, two) = (Signer::new(Algorithm::EdDSA, "k"), Signer::new(Algorithm::ES256, "k"));
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("one"), set(&[one.public()])).unwrap();
     std::fs::write(directory.path().join("two"), set(&[two.public()])).unwrap();
     let text = table("https://one", Algorithm::EdDSA, "jwks_file = \"one\"")
         + &table("https://two", Algorithm::ES256, "jwks_file = \"two\"");
-    let mode = AuthMode::Required(from_files(&text, directory.path()));
-    let layer = AuthLayer::new(DESCRIPTORS, mode).unwrap();
-    let credentials = credentials(&[("https://one", &one), ("https://two", &two)]);
-    assert_eq!(credentials.len(), Role::ALL.len() * 2 * 3);
+    let (api_tokens, of_tokens) = api_tokens::of_every_kind();
+    let authenticator = from_files(&text, directory.path()).with_api_tokens(api_tokens);
+    let layer = AuthLayer::new(DESCRIPTORS, AuthMode::Required(authenticator)).unwrap();
+    let mut credentials = credentials(&[("https://one", &one), ("https://two", &two)]);
+    credentials.extend(of_tokens.into_iter().map(|(caller, header)| {
+        let issuer = "API tokens".to_owned();
+        Credential { issuer, caller, header }
+    }));
+    assert_eq!(credentials.len(), Role::ALL.len() * 2 * 4);
     for (path, permission) in methods() {
         for Credential { issuer, caller, header } in &credentials {
             let expected = match caller.role.allows(permission) {

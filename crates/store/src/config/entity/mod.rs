@@ -4,6 +4,7 @@
     reason = "the derive makes public items, whose parts must be public too"
 )]
 
+pub(super) mod api_token;
 pub(super) mod audit_event;
 pub(super) mod audit_head;
 pub(super) mod config_revision;
