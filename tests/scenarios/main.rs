@@ -38,6 +38,7 @@ mod disable;
 mod egress;
 mod filters;
 mod happy;
+mod idempotent_config;
 mod keys;
 mod operate;
 mod outage;

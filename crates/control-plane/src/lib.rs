@@ -22,7 +22,9 @@
 //! - A write is answered after this process uses it, so that the next publish sees it.
 //! - An etag, when sent, must be current; verbs on keys always need one, so that two admins cannot
 //!   lose a key (I14).
-//! - A secret leaves once, in the answer of the call that made it; it is in no error and no log (I7).
+//! - A secret leaves once, in the answer of the call that made it, and of repeats of that call by the
+//!   same caller for some minutes; it is in no error and no log (I7).
+//! - A request with an id of its own makes one thing, however often it is sent.
 
 mod audit;
 mod by;
@@ -32,16 +34,20 @@ mod endpoint;
 mod event_type;
 mod grpc;
 mod headers;
+mod kept;
 mod key_material;
 mod key_ring;
 mod names;
 mod page;
+mod repeat;
 mod retry_policy;
 mod subscription;
+mod sweep;
 mod tenant;
 mod write;
 
 pub use dependencies::Dependencies;
+pub use sweep::{Sweeper, Swept};
 
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;

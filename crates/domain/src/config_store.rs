@@ -2,8 +2,8 @@
 
 use crate::{
     AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError, Subscription, Tenant, TenantId,
-    Timestamp, TypeName,
+    RequestLog, ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError, Subscription, Tenant,
+    TenantId, Timestamp, Tombstones, TypeName,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -17,13 +17,18 @@ const SCAN_ROWS: u16 = 1_000;
 ///
 /// `create_*` fails with [`Error::AlreadyExists`]. `update_*` replaces the row when its revision is
 /// still `expected`, else fails with [`Error::Stale`]; [`Error::NotFound`] when it is gone. All
-/// return the row with its new revision. Deleted rows stay as tombstones and free their name.
+/// return the row with its new revision. Deleted rows stay as tombstones and free their name; see
+/// [`Tombstones`].
+///
+/// `create_*` and `update_key_ring` note the request's id, when it has one, with what was made: a
+/// repeat is found by [`RequestLog`] and fails here with [`Error::AlreadyExists`]. `create_*` fails
+/// with [`Error::QuotaExceeded`] when the tenant has as much as it may.
 ///
 /// `by` says who makes the change: the store records it in the same transaction. Under
 /// [`ChangeContext::validate_only`] everything is checked and answered as it would be, and nothing
 /// is changed or recorded.
 #[async_trait]
-pub trait ConfigStore: ConfigSource + AuditTrail {
+pub trait ConfigStore: ConfigSource + AuditTrail + RequestLog + Tombstones {
     /// Adds a tenant.
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error>;
     /// Finds a tenant by name.
@@ -183,7 +188,7 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<Endpoint, Error>;
-    /// Deletes an endpoint with its subscriptions; its keys lose their material.
+    /// Deletes an endpoint with its subscriptions; its keys sign nothing from then on.
     async fn delete_endpoint(
         &self,
         endpoint: &Endpoint,

@@ -47,10 +47,14 @@ mod labels;
 mod name;
 mod pattern;
 mod ports;
+mod quota;
 mod random;
+mod request;
 mod retry;
+mod retry_preview;
 mod secret;
 mod time;
+mod tombstone;
 
 pub use attempt::{Attempt, AttemptOutcome, Phase, RequestFault, Unreachable};
 pub use audit::{
@@ -81,7 +85,11 @@ pub use ports::{
     EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
     Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
+pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
+pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
+pub use retry_preview::PlannedAttempt;
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use time::{Clock, Timestamp};
+pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};

@@ -41,6 +41,9 @@ can_be_validated_only!(
     UpdateRetryPolicyRequest,
     StageKeyRequest,
     RotateKeyRequest,
+    UndeleteEndpointRequest,
+    UndeleteSubscriptionRequest,
+    UndeleteRetryPolicyRequest,
 );
 
 macro_rules! says_why {

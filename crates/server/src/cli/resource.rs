@@ -50,6 +50,7 @@ const fn age(title: &'static str, paths: &'static [&'static str]) -> Column {
 const NAME: Column = short("NAME", &["name"]);
 const LABELS: Column = plain("LABELS", &["labels"]);
 const CREATED: Column = age("CREATED", &["create_time"]);
+const DELETED: Column = age("DELETED", &["delete_time"]);
 
 macro_rules! resources {
     ($($message:ident: [$($column:expr),* $(,)?];)*) => {
@@ -74,6 +75,7 @@ resources! {
         plain("SIGNATURE", &["signature_profile"]),
         short("RETRY POLICY", &["retry_policy"]),
         CREATED,
+        DELETED,
     ];
     Subscription: [
         NAME,
@@ -82,6 +84,7 @@ resources! {
         plain("FORMAT", &["payload_format"]),
         plain("FILTER", &["filter"]),
         CREATED,
+        DELETED,
     ];
     RetryPolicy: [
         NAME,
@@ -91,6 +94,7 @@ resources! {
         plain("ATTEMPTS", &["max_attempts"]),
         plain("HORIZON", &["horizon"]),
         CREATED,
+        DELETED,
     ];
     KeyRing: [NAME];
     Key: [
@@ -151,4 +155,21 @@ resources! {
         plain("RETRY-AFTER", &["retry_after_honoured"]),
         plain("DETAIL", &["detail"]),
     ];
+}
+
+/// No resource and without a name: the attempts of a preview are told by their numbers.
+impl Resource for v1::PlannedAttempt {
+    const MESSAGE: &'static str = "turnbuckle.v1.PlannedAttempt";
+    const COLUMNS: &'static [Column] = &[
+        plain("ATTEMPT", &["number"]),
+        plain("AFTER AT LEAST", &["delay_min"]),
+        plain("AT MOST", &["delay_max"]),
+        plain("EARLIEST", &["earliest"]),
+        plain("LATEST", &["latest"]),
+        plain("UNCERTAIN", &["uncertain"]),
+    ];
+
+    fn name(&self) -> &str {
+        ""
+    }
 }

@@ -10,14 +10,17 @@
 mod cell;
 mod entity;
 mod record;
+mod request;
 mod rings;
 mod rules;
 mod source;
 mod store;
 mod table;
+mod tombstone;
 mod write;
 
 use sea_orm::DatabaseConnection;
+use turnbuckle_domain::Quotas;
 
 /// Configuration in Postgres or SQLite.
 ///
@@ -25,12 +28,19 @@ use sea_orm::DatabaseConnection;
 #[derive(Debug, Clone)]
 pub struct ConfigDb {
     db: DatabaseConnection,
+    quotas: Quotas,
 }
 
 impl ConfigDb {
     /// Uses a database whose schema is current.
     #[must_use]
     pub const fn new(db: DatabaseConnection) -> Self {
-        Self { db }
+        Self { db, quotas: Quotas::DEFAULT }
+    }
+
+    /// Lets every tenant have this much.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
     }
 }

@@ -18,7 +18,7 @@ use turnbuckle_domain::{
     StoreError, Timestamp,
 };
 
-/// Why the keys of a deleted endpoint are revoked.
+/// Why the keys of a purged endpoint are revoked.
 const ENDPOINT_DELETED: &str = "endpoint deleted";
 
 /// Stores the ring of a new endpoint.
@@ -135,7 +135,8 @@ async fn insert_keys(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<
     Ok(())
 }
 
-async fn touch(write: &Write, owner: EndpointId) -> Result<(), Error> {
+/// Makes the ring a changed one, so that followers read it again.
+pub(super) async fn touch(write: &Write, owner: EndpointId) -> Result<(), Error> {
     let update = key_ring::Entity::update_many()
         .col_expr(key_ring::Column::Revision, Expr::value(write.revision.0))
         .filter(key_ring::Column::EndpointId.eq(owner.uuid()));

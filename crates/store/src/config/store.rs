@@ -3,7 +3,7 @@
 use super::{
     ConfigDb,
     entity::{endpoint, event_type, retry_policy, subscription, tenant},
-    rings, rules,
+    request, rings, rules,
     table::{Identity, find, full_name, list, live_by_id, names},
     write::{Write, begin_snapshot, tenant_name},
 };
@@ -11,9 +11,9 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp,
-    TypeName,
+    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, Fields,
+    KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant, TenantId,
+    Timestamp, TypeName,
 };
 
 /// Last part of the name of an endpoint's key ring.
@@ -27,6 +27,7 @@ fn ring_name(parent: &str, endpoint: &str) -> String {
 impl ConfigStore for ConfigDb {
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error> {
         let mut write = Write::begin(&self.db).await?;
+        write.remember(None, (tenant.id.uuid(), None), by).await?;
         let created = write.insert::<tenant::Entity>("", &tenant).await?;
         write.commit(by).await?;
         Ok(created)
@@ -75,7 +76,10 @@ impl ConfigStore for ConfigDb {
     ) -> Result<EventType, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
+        let made = (event_type.id.uuid(), None);
+        write.remember(Some(event_type.tenant), made, by).await?;
         let created = write.insert::<event_type::Entity>(&parent, &event_type).await?;
+        rules::quota::<event_type::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -129,7 +133,10 @@ impl ConfigStore for ConfigDb {
     ) -> Result<RetryPolicy, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
+        let made = (policy.id.uuid(), None);
+        write.remember(Some(policy.tenant), made, by).await?;
         let created = write.insert::<retry_policy::Entity>(&parent, &policy).await?;
+        rules::quota::<retry_policy::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -195,8 +202,11 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Endpoint, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
+        let made = (endpoint.id.uuid(), request::newest_key(&ring));
+        write.remember(Some(endpoint.tenant), made, by).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
         let created = write.insert::<endpoint::Entity>(&parent, &endpoint).await?;
+        rules::quota::<endpoint::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         rings::insert(&mut write, &created, &ring).await?;
         write.commit(by).await?;
         Ok(created)
@@ -258,7 +268,9 @@ impl ConfigStore for ConfigDb {
         write.bury::<endpoint::Entity>(&parent, endpoint, now).await?;
         let owner = subscription::Column::EndpointId;
         write.bury_along::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
-        rings::wipe(&mut write, endpoint.id, now).await?;
+        if let Some(ring) = rings::read(&write.transaction, endpoint.id).await? {
+            write.note_along(ring.fields(), Fields::new());
+        }
         write.commit(by).await
     }
 
@@ -288,6 +300,8 @@ impl ConfigStore for ConfigDb {
     ) -> Result<KeyRing, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(tenant).await?;
+        let made = (endpoint.uuid(), request::newest_key(&ring));
+        write.remember(Some(tenant), made, by).await?;
         let owner = rules::owner(&write, &parent, tenant, endpoint).await?;
         let resource = ring_name(&parent, owner.slug.as_str());
         match rings::read(&write.transaction, endpoint).await? {
@@ -312,8 +326,11 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Subscription, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
+        let made = (subscription.id.uuid(), None);
+        write.remember(Some(subscription.tenant), made, by).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
         let created = write.insert::<subscription::Entity>(&parent, &subscription).await?;
+        rules::quota::<subscription::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }

@@ -13,4 +13,7 @@ mod fixture;
 mod followers;
 mod keys;
 mod names;
+mod quotas;
 mod references;
+mod requests;
+mod tombstones;
