@@ -51,23 +51,33 @@ impl Sweeper {
     /// # Errors
     /// When the store does not answer; the next run makes up for it.
     pub async fn run(&self) -> Result<Swept, Error> {
-        let mut swept = Swept::default();
-        let now = self.clock.now();
-        while swept.purged < PURGES {
-            let purged = self.store.purge_one(now - KEPT_DELETED, &self.by()).await?;
-            let Some(resource) = purged else { break };
-            tracing::info!(resource, "purged what was deleted 30 days ago");
-            swept.purged += 1;
+        // One must not wait for the other.
+        let (purged, forgotten) = (self.purge().await, self.forget().await);
+        Ok(Swept { purged: purged?, forgotten: forgotten? })
+    }
+
+    async fn purge(&self) -> Result<u32, Error> {
+        let old = self.clock.now() - KEPT_DELETED;
+        for purged in 0..PURGES {
+            match self.store.purge_one(old, &self.by()).await? {
+                Some(resource) => tracing::info!(resource, "purged what was deleted 30 days ago"),
+                None => return Ok(purged),
+            }
         }
+        Ok(PURGES)
+    }
+
+    async fn forget(&self) -> Result<u64, Error> {
+        let old = self.clock.now() - request_limits::KEPT;
+        let mut all = 0;
         for _ in 0..REQUEST_TURNS {
-            let old = now - request_limits::KEPT;
             let forgotten = self.store.forget_requests(old, REQUESTS_AT_ONCE).await?;
-            swept.forgotten += forgotten;
+            all += forgotten;
             if forgotten < u64::from(REQUESTS_AT_ONCE) {
                 break;
             }
         }
-        Ok(swept)
+        Ok(all)
     }
 
     fn by(&self) -> ChangeContext {

@@ -24,7 +24,8 @@ pub enum Verb {
     List(FindArgs),
     /// Changes an endpoint. Deliveries that wait use the new values.
     Update(UpdateArgs),
-    /// Deletes an endpoint with its subscriptions and keys. Deliveries that wait are cancelled.
+    /// Deletes an endpoint with its subscriptions. Deliveries that wait are cancelled, and its keys sign
+    /// nothing. It can be undeleted for 30 days.
     Delete(GuardedTarget),
     /// Brings a deleted endpoint back, with its keys and the subscriptions that went with it.
     Undelete(UndeleteArgs),

@@ -20,6 +20,8 @@ pub(crate) enum Style {
     Short,
     /// A time relative to now.
     Age,
+    /// The same, in a column that is shown only when a row has such a time.
+    RareAge,
     /// A number whose zero means that there is none.
     Code,
 }
@@ -50,7 +52,7 @@ const fn age(title: &'static str, paths: &'static [&'static str]) -> Column {
 const NAME: Column = short("NAME", &["name"]);
 const LABELS: Column = plain("LABELS", &["labels"]);
 const CREATED: Column = age("CREATED", &["create_time"]);
-const DELETED: Column = age("DELETED", &["delete_time"]);
+const DELETED: Column = Column { title: "DELETED", paths: &["delete_time"], style: Style::RareAge };
 
 macro_rules! resources {
     ($($message:ident: [$($column:expr),* $(,)?];)*) => {

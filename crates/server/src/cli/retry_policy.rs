@@ -25,7 +25,7 @@ pub enum Verb {
     List(FindArgs),
     /// Changes a retry policy. It applies to deliveries not yet finished.
     Update(UpdateArgs),
-    /// Deletes a retry policy that no endpoint uses.
+    /// Deletes a retry policy that no endpoint uses. It can be undeleted for 30 days.
     Delete(GuardedTarget),
     /// Brings a deleted retry policy back.
     Undelete(UndeleteArgs),

@@ -23,7 +23,7 @@ pub enum Verb {
     List(FindArgs),
     /// Changes a subscription.
     Update(UpdateArgs),
-    /// Deletes a subscription. Deliveries already made go on.
+    /// Deletes a subscription. Deliveries already made go on. It can be undeleted for 30 days.
     Delete(GuardedTarget),
     /// Brings a deleted subscription back.
     Undelete(UndeleteArgs),

@@ -53,8 +53,11 @@ pub(super) async fn wipe(
     owner: EndpointId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if let Some(ring) = read(&write.transaction, owner).await? {
-        write.note_along(ring.fields(), Fields::new());
+    match read(&write.transaction, owner).await {
+        Ok(Some(ring)) => write.note_along(ring.fields(), Fields::new()),
+        // A key that cannot be read is destroyed all the same.
+        Ok(None) | Err(StoreError::Internal(_)) => {}
+        Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
     }
     let now = now.micros();
     let retire_at = Expr::col(signing_key::Column::RetireAtUs);

@@ -33,12 +33,19 @@ const NO_PATTERNS: &str = "[]";
 pub(super) trait Keeps: Table {
     const PURGED: Self::Column;
 
+    /// The id as resources show it.
+    fn uid(id: Uuid) -> String;
+
     /// What a purge writes over its settings.
     fn blank() -> Vec<(Self::Column, SimpleExpr)>;
 }
 
 impl Keeps for endpoint::Entity {
     const PURGED: Self::Column = endpoint::Column::PurgedAtUs;
+
+    fn uid(id: Uuid) -> String {
+        EndpointId::from_uuid(id).to_string()
+    }
 
     fn blank() -> Vec<(Self::Column, SimpleExpr)> {
         vec![
@@ -53,6 +60,10 @@ impl Keeps for endpoint::Entity {
 impl Keeps for subscription::Entity {
     const PURGED: Self::Column = subscription::Column::PurgedAtUs;
 
+    fn uid(id: Uuid) -> String {
+        SubscriptionId::from_uuid(id).to_string()
+    }
+
     fn blank() -> Vec<(Self::Column, SimpleExpr)> {
         vec![
             (subscription::Column::Patterns, Expr::value(NO_PATTERNS)),
@@ -64,6 +75,10 @@ impl Keeps for subscription::Entity {
 
 impl Keeps for retry_policy::Entity {
     const PURGED: Self::Column = retry_policy::Column::PurgedAtUs;
+
+    fn uid(id: Uuid) -> String {
+        RetryPolicyId::from_uuid(id).to_string()
+    }
 
     fn blank() -> Vec<(Self::Column, SimpleExpr)> {
         vec![(retry_policy::Column::Labels, Expr::value(NO_PAIRS))]
@@ -217,43 +232,44 @@ impl Write {
         Ok(())
     }
 
-    /// Overwrites the tombstone that was deleted first, when that was before this time.
+    /// Overwrites the tombstone that was deleted first, when that was before this time. Says its name
+    /// and id. Does not read its settings: a row that holds what it should not goes like any other.
     async fn purge_first<E: Keeps>(
         &mut self,
         deleted_before: Timestamp,
         now: Timestamp,
-    ) -> Result<Option<(String, E::Resource)>, Error> {
+    ) -> Result<Option<(String, Uuid)>, Error> {
         let due = E::find()
             .filter(E::DELETED.lt(deleted_before.micros()))
             .filter(E::PURGED.is_null())
-            .order_by_asc(E::DELETED);
-        let row = due.one(&self.transaction).await.map_err(store_error)?;
-        let Some(row) = row else {
+            .order_by_asc(E::DELETED)
+            .select_only()
+            .column(E::ID)
+            .column(E::NAME)
+            .columns(E::TENANT);
+        let due = due.into_tuple::<(Uuid, String, Uuid)>();
+        let first = due.one(&self.transaction).await.map_err(store_error)?;
+        let Some((id, name, tenant)) = first else {
             return Ok(None);
         };
-        let gone = E::decode(row)?.value;
-        let Identity { id, tenant, .. } = E::identity(&gone);
         let mut update = <E as EntityTrait>::update_many()
             .col_expr(E::PURGED, Expr::value(now.micros()))
             .col_expr(E::REVISION, Expr::value(self.revision.0));
         for (column, blank) in E::blank() {
             update = update.col_expr(column, blank);
         }
-        let update = update.filter(E::ID.eq(id));
-        update.exec(&self.transaction).await.map_err(store_error)?;
-        let parent = self.parent_of(tenant).await?;
-        let name = full_name::<E>(&parent, E::identity(&gone).name);
-        self.note_subject::<E>(&parent, &gone, gone.fields(), Fields::new());
-        Ok(Some((name, gone)))
+        update.filter(E::ID.eq(id)).exec(&self.transaction).await.map_err(store_error)?;
+        let name = full_name::<E>(&self.parent_of(tenant).await?, &name);
+        let before = Fields::from([("uid".to_owned(), E::uid(id))]);
+        self.note((TenantId::from_uuid(tenant), name.clone()), before, Fields::new());
+        Ok(Some((name, id)))
     }
 
     /// The name of a tenant that may be deleted.
-    async fn parent_of(&self, tenant: Option<Uuid>) -> Result<String, Error> {
-        let Some(id) = tenant else {
-            return Ok(String::new());
-        };
-        let found = kept_by_id::<tenant::Entity>(&self.transaction, None, id).await?;
-        let slug = found.map(|tenant| tenant.value.slug.to_string());
+    async fn parent_of(&self, id: Uuid) -> Result<String, Error> {
+        let slug = tenant::Entity::find_by_id(id).select_only().column(tenant::Column::Slug);
+        let slug: Option<String> =
+            slug.into_tuple().one(&self.transaction).await.map_err(store_error)?;
         Ok(full_name::<tenant::Entity>("", &slug.unwrap_or_else(|| id.to_string())))
     }
 }
@@ -266,10 +282,10 @@ impl ConfigDb {
     ) -> Result<Option<String>, Error> {
         let mut write = Write::begin(&self.db).await?;
         let purged = write.purge_first::<endpoint::Entity>(deleted_before, by.at).await?;
-        let Some((name, endpoint)) = purged else {
+        let Some((name, id)) = purged else {
             return Ok(None);
         };
-        rings::wipe(&mut write, endpoint.id, by.at).await?;
+        rings::wipe(&mut write, EndpointId::from_uuid(id), by.at).await?;
         write.commit(by).await?;
         Ok(Some(name))
     }

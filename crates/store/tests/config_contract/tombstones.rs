@@ -17,6 +17,7 @@ on_both_backends!(
     lists_show_deleted_ones_when_asked,
     no_tenant_sees_the_deleted_rows_of_another,
     a_purge_takes_what_is_due_oldest_first_and_leaves_names_only,
+    a_row_that_cannot_be_read_is_purged_like_any_other,
     a_return_is_recorded_and_can_be_validated_only,
     a_large_tenant_goes_with_a_small_entry,
 );
@@ -217,6 +218,23 @@ async fn a_purge_takes_what_is_due_oldest_first_and_leaves_names_only(fixture: &
     assert_eq!(delta.subscriptions[0].value.filter, None);
     let mine = config.audit_entries(acme.id, &AuditFilter::default(), None, 3).await.unwrap();
     assert!(mine.iter().all(|entry| entry.revision > before && !entry.changes.is_empty()));
+}
+
+async fn a_row_that_cannot_be_read_is_purged_like_any_other(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    for (slug, when) in [("broken", 9), ("whole", 10)] {
+        let made = fixture.endpoint(&acme, slug).await;
+        config.delete_endpoint(&made, at(when), &by()).await.unwrap();
+    }
+    let broken = "update endpoint set headers = '{', labels = '[' where slug = 'broken'";
+    fixture.db.execute_unprepared(broken).await.unwrap();
+    for slug in ["broken", "whole"] {
+        let purged = config.purge_one(at(11), &by()).await.unwrap();
+        assert_eq!(purged, Some(format!("tenants/acme/endpoints/{slug}")));
+    }
+    // And what was broken is mended by it.
+    assert_eq!(config.changes_since(Revision(1)).await.unwrap().endpoints.len(), 2);
 }
 
 async fn a_return_is_recorded_and_can_be_validated_only(fixture: &Fixture) {
