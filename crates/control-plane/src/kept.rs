@@ -85,3 +85,48 @@ pub(crate) fn to_bring_back<T>(
         None => Err(Error::NotFound { resource }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnbuckle_domain::{EndpointId, Timestamp};
+
+    fn request(after: Option<&str>) -> PageRequest {
+        PageRequest { scope: "s".to_owned(), after: after.map(str::to_owned), limit: 1 }
+    }
+
+    #[test]
+    fn a_page_ends_at_a_place_that_the_next_one_finds() {
+        let slug = ResourceId::new("orders").unwrap();
+        let ids: [EndpointId; 2] =
+            ["ep_00000000000000000000000000", "ep_0123456789abcdefghjkmnpqr0"]
+                .map(|text| text.parse().unwrap());
+        let rows = ids.map(|id| Kept::live((slug.clone(), id))).to_vec();
+        let page = page_of(&request(None), rows, |row| (&row.0, row.1));
+        let next = page.next.as_deref();
+        let place = place_of(&request(next), EndpointId::uuid).unwrap().unwrap();
+        assert_eq!((place.slug, place.uid), (slug, ids[0].uuid()));
+        assert_eq!(place_of(&request(None), EndpointId::uuid).unwrap(), None);
+    }
+
+    #[test]
+    fn a_forged_place_is_refused() {
+        let good = "ep_00000000000000000000000000";
+        for bad in ["orders", "orders ", "orders x", "Orders", &format!("ORDERS {good}")] {
+            let error = place_of(&request(Some(bad)), EndpointId::uuid).unwrap_err();
+            assert!(error.to_string().contains("page_token"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_deleted_is_brought_back() {
+        let deleted = Kept { value: 1, deleted_at: Some(Timestamp::EPOCH) };
+        assert_eq!(to_bring_back(Some(deleted.clone()), false, "r").unwrap(), 1);
+        // The store says that the name is taken.
+        assert_eq!(to_bring_back(Some(deleted), true, "r").unwrap(), 1);
+        let reason = |found, lives| to_bring_back::<i32>(found, lives, "r").unwrap_err().reason();
+        assert_eq!(reason(Some(Kept::live(1)), true), "ALREADY_EXISTS");
+        assert_eq!(reason(None, true), "ALREADY_EXISTS");
+        assert_eq!(reason(None, false), "NOT_FOUND");
+    }
+}
