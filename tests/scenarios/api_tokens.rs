@@ -121,7 +121,7 @@ async fn a_token_opens_its_tenant_with_its_role_and_nothing_else(
     let viewer = server.client_with(Some(platform.secret)).await?;
     assert_eq!(reads(&viewer, "tenants/acme").await, Code::Ok);
     assert_eq!(reads(&viewer, "tenants/rival").await, Code::Ok);
-    let get = GetEndpointRequest { name: endpoint.name };
+    let get = GetEndpointRequest { name: endpoint.name, ..Default::default() };
     viewer.endpoints().get_endpoint(get).await?;
     Ok(())
 }

@@ -42,6 +42,7 @@ mod event_types;
 mod event_types_cli;
 mod filters;
 mod happy;
+mod idempotent_config;
 mod keys;
 mod operate;
 mod outage;

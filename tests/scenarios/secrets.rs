@@ -38,7 +38,7 @@ async fn no_secret_appears_in_the_log_or_the_metrics(kind: StoreKind) -> anyhow:
     assert!(!malformed.err().is_some_and(|status| status.message().contains("marker")));
     let token = server.home().token("admin", None)?;
     let broken = server.client_with(Some(format!("{token}marker-token"))).await?;
-    let read = GetEndpointRequest { name: endpoint.name.clone() };
+    let read = GetEndpointRequest { name: endpoint.name.clone(), ..Default::default() };
     assert!(broken.endpoints().get_endpoint(read.clone()).await.is_err());
     let shown = scene.client.endpoints().get_endpoint(read).await?.into_inner();
     assert_eq!(shown.signing_secret, "");

@@ -306,7 +306,11 @@ impl Scene {
     /// # Errors
     /// The server's.
     pub async fn attempts(&self, delivery: &Delivery) -> anyhow::Result<Vec<Attempt>> {
-        let request = ListAttemptsRequest { parent: delivery.name.clone() };
+        let request = ListAttemptsRequest {
+            parent: delivery.name.clone(),
+            page_size: 1000,
+            ..ListAttemptsRequest::default()
+        };
         Ok(self.client.deliveries().list_attempts(request).await?.into_inner().attempts)
     }
 }

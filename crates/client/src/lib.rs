@@ -3,8 +3,8 @@
 //! ```text
 //!                 ┌── tenants() endpoints() keys() deliveries() …   generated, typed
 //!  Client ────────┤
-//!  one channel,   └── publish(): event id first, then retries ──► Status ──► ApiError
-//!  bearer token                                                             (readable)
+//!  one channel,   ├── publish(): event id first, then retries ──► Status ──► ApiError
+//!  bearer token   └── create_endpoint() rotate_key() …: request id first       (readable)
 //! ```
 //!
 //! ```no_run
@@ -30,6 +30,7 @@
 //! # Invariants
 //! - `publish` never sends an event without an id, so a repeat after a lost answer cannot make a
 //!   second event.
+//! - Neither do the calls that create configuration or change keys send a request without one.
 //! - A token file is read again when it changes; a rotated token needs no restart.
 //! - Tokens appear in no `Debug` text and no error.
 
@@ -37,6 +38,7 @@ mod auth;
 mod error;
 mod options;
 mod publish;
+mod repeat;
 
 pub use auth::{Auth, TokenError};
 pub use error::{ApiError, FieldViolation};

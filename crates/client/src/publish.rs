@@ -83,7 +83,7 @@ pub fn is_retryable(status: &Status) -> bool {
 impl RetryLimits {
     /// The wait before the next try, or none when there should be no other. `random` spreads
     /// clients that failed together.
-    fn wait_after(&self, tries: u32, status: &Status, random: u32) -> Option<Duration> {
+    pub(crate) fn wait_after(&self, tries: u32, status: &Status, random: u32) -> Option<Duration> {
         if tries >= self.tries || !is_retryable(status) {
             return None;
         }
@@ -108,7 +108,7 @@ fn new_event_id() -> String {
 }
 
 /// The last 32 bits of a version 7 UUID are random.
-fn random() -> u32 {
+pub(crate) fn random() -> u32 {
     let bytes = Uuid::now_v7().into_bytes();
     u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]])
 }

@@ -1,7 +1,7 @@
 //! Who asks for a change, and what the record will say of the call.
 
 use crate::Dependencies;
-use turnbuckle_domain::{AuditId, Caller, ChangeContext, audit_limits};
+use turnbuckle_domain::{AuditId, Caller, ChangeContext, RequestKey, audit_limits};
 
 /// Who asks for a change, and how it is recorded.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) reason: String,
     /// Check everything and change nothing.
     pub(crate) validate_only: bool,
+    /// The request itself, where it has an id of its own.
+    pub(crate) request: Option<RequestKey>,
 }
 
 impl By {
@@ -34,7 +36,8 @@ impl Dependencies {
     /// Notes who calls, when, and under which ids.
     pub(crate) fn by(&self, caller: Caller, call: Call) -> By {
         let id = AuditId::from_uuid(self.ids.uuid());
-        let request_id = call.request_id.filter(|given| is_request_id(given));
+        let own = call.request.map(|request| request.id.to_string());
+        let request_id = own.or(call.request_id).filter(|given| is_request_id(given));
         let change = ChangeContext {
             id,
             at: self.clock.now(),
@@ -44,6 +47,7 @@ impl Dependencies {
             request_id: request_id.unwrap_or_else(|| self.ids.uuid().to_string()),
             reason: call.reason,
             validate_only: call.validate_only,
+            request: call.request,
         };
         By { caller, change }
     }

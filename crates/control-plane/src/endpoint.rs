@@ -4,11 +4,13 @@ use crate::{
     Dependencies,
     by::By,
     headers,
-    key_material::WantedKey,
+    kept::{Listed, Lookup, Undelete, live_page_of, page_of, place_of, to_bring_back},
+    key_material::{KeyText, WantedKey},
     key_ring::check_profile,
     names::{EndpointName, RetryPolicyName},
     page::{Page, PageRequest},
-    write::{Change, Upsert, upsert},
+    repeat::gone,
+    write::{Change, Upsert, check_etag, upsert},
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -16,10 +18,10 @@ use std::{
     time::Duration,
 };
 use turnbuckle_domain::{
-    Caller, Endpoint, EndpointId, EndpointState, Error, HttpTarget, KeyAlgorithm, KeyRing,
-    KeyState, Labels, ResourceId, RetryPolicyId, Revision, SignatureProfile, Tenant, Violations,
+    Caller, Endpoint, EndpointId, EndpointState, Error, HttpTarget, Kept, KeyAlgorithm, KeyRing,
+    KeyState, Labels, Made, ResourceId, RetryPolicyId, Revision, SignatureProfile, Tenant,
+    TenantId, Timestamp, Violations,
 };
-use turnbuckle_signing::SecretText;
 
 /// Where an endpoint's retry policy stands in requests.
 const RETRY_POLICY_FIELD: &str = "endpoint.retry_policy";
@@ -33,13 +35,15 @@ pub(crate) struct EndpointView {
     pub(crate) tenant: ResourceId,
     pub(crate) retry_policy: Option<ResourceId>,
     pub(crate) endpoint: Endpoint,
+    /// When it was deleted; none while it lives.
+    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 /// An endpoint, with the one look at its secret when it was just made.
 #[derive(Debug)]
 pub(crate) struct CreatedEndpoint {
     pub(crate) view: EndpointView,
-    pub(crate) secret: Option<SecretText>,
+    pub(crate) secret: Option<KeyText>,
 }
 
 /// An endpoint to be made.
@@ -63,6 +67,7 @@ pub(crate) struct CreateEndpoint {
 pub(crate) struct ListEndpoints {
     pub(crate) tenant: ResourceId,
     pub(crate) page: PageRequest,
+    pub(crate) show_deleted: bool,
 }
 
 /// New values of a receiver's fields; none keeps the old one. `Debug` hides what the target's hides.
@@ -172,8 +177,18 @@ impl Endpoints {
         command: &CreateEndpoint,
     ) -> Result<CreatedEndpoint, Error> {
         let tenant = self.0.enter(&by.caller, &command.tenant).await?;
-        let endpoint = self.draft(&tenant, command).await?;
-        let name = EndpointName { tenant: tenant.slug, id: endpoint.slug.clone() };
+        let again = |made| self.made(&tenant, made);
+        self.0.once(by, Some(tenant.id), self.make(by, &tenant, command), again).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: &Tenant,
+        command: &CreateEndpoint,
+    ) -> Result<CreatedEndpoint, Error> {
+        let endpoint = self.draft(tenant, command).await?;
+        let name = EndpointName { tenant: tenant.slug.clone(), id: endpoint.slug.clone() };
         let profile = endpoint.signature_profile;
         check_profile(profile, [command.key.algorithm()], &name.to_string())?;
         let (ring, secret) = self.first_ring(by, &endpoint, &command.key)?;
@@ -181,40 +196,105 @@ impl Endpoints {
         let endpoint = self.0.create(by, &name.to_string(), write).await?;
         let retry_policy = command.retry_policy.as_ref().map(|policy| policy.id.clone());
         Ok(CreatedEndpoint {
-            view: EndpointView { tenant: name.tenant, retry_policy, endpoint },
+            view: EndpointView { tenant: name.tenant, retry_policy, endpoint, deleted_at: None },
             secret,
         })
+    }
+
+    async fn made(&self, tenant: &Tenant, made: Made) -> Result<CreatedEndpoint, Error> {
+        let id = EndpointId::from_uuid(made.id);
+        let kept = self.0.store.kept_endpoint(tenant.id, id).await?;
+        let kept = kept.ok_or_else(gone(id))?;
+        self.0.propagation.applied(kept.value.meta.revision).await;
+        let secret = self.0.secret_again(&kept.value, &made).await?;
+        Ok(CreatedEndpoint { view: self.view(&tenant.slug, kept).await?, secret })
     }
 
     pub(crate) async fn get(
         &self,
         caller: &Caller,
-        name: &EndpointName,
+        command: &Lookup<EndpointName>,
     ) -> Result<EndpointView, Error> {
-        let endpoint = self.read(caller, name).await?;
-        self.view(name, endpoint).await
+        let name = &command.name;
+        let error = match self.read(caller, name).await {
+            Ok(endpoint) => return self.view(&name.tenant, Kept::live(endpoint)).await,
+            Err(error) => error,
+        };
+        if !command.show_deleted || !matches!(error, Error::NotFound { .. }) {
+            return Err(error);
+        }
+        let tenant = self.0.enter(caller, &name.tenant).await?;
+        let deleted = self.0.store.deleted_endpoint(tenant.id, &name.id).await?;
+        self.view(&tenant.slug, deleted.ok_or(error)?).await
+    }
+
+    pub(crate) async fn undelete(
+        &self,
+        by: &By,
+        command: &Undelete<EndpointName, EndpointId>,
+    ) -> Result<EndpointView, Error> {
+        let (name, store) = (&command.name, &self.0.store);
+        let tenant = self.0.enter(&by.caller, &name.tenant).await?;
+        let found = match command.uid {
+            Some(uid) => store.kept_endpoint(tenant.id, uid).await?,
+            None => store.deleted_endpoint(tenant.id, &name.id).await?,
+        };
+        let found = found.filter(|kept| kept.value.slug == name.id);
+        let lives = store.endpoint(tenant.id, &name.id).await?.is_some();
+        let resource = name.to_string();
+        let deleted = to_bring_back(found, lives, &resource)?;
+        check_etag(command.etag, deleted.meta.revision, &resource)?;
+        let write = store.undelete_endpoint(&deleted, self.0.clock.now(), &by.change);
+        let endpoint = self.0.create(by, &resource, write).await?;
+        self.view(&tenant.slug, Kept::live(endpoint)).await
     }
 
     pub(crate) async fn list(
         &self,
         caller: &Caller,
         command: &ListEndpoints,
-    ) -> Result<Page<EndpointView>, Error> {
+    ) -> Result<Page<Listed<EndpointView>>, Error> {
+        let (page, store) = (&command.page, &self.0.store);
         let tenant = self.0.enter(caller, &command.tenant).await?;
-        let after = command.page.after.as_deref();
-        let rows = self.0.store.endpoints(tenant.id, after, command.page.fetch()).await?;
-        let page = command.page.cut(rows, |row| row.slug.as_str());
-        let ids: BTreeSet<RetryPolicyId> =
-            page.rows.iter().filter_map(|row| row.retry_policy).collect();
-        let ids: Vec<RetryPolicyId> = ids.into_iter().collect();
-        let slugs = match ids.as_slice() {
-            [] => HashMap::new(),
-            ids => self.0.store.retry_policy_slugs(tenant.id, ids).await?,
+        let rows = if command.show_deleted {
+            let after = place_of(page, EndpointId::uuid)?;
+            let rows = store.kept_endpoints(tenant.id, after.as_ref(), page.fetch()).await?;
+            page_of(page, rows, |row| (&row.slug, row.id))
+        } else {
+            let rows = store.endpoints(tenant.id, page.after.as_deref(), page.fetch()).await?;
+            live_page_of(page, rows, |row| &row.slug)
         };
-        Ok(page.filter_map(|endpoint| {
-            let retry_policy = endpoint.retry_policy.and_then(|id| slugs.get(&id).cloned());
-            Some(EndpointView { tenant: tenant.slug.clone(), retry_policy, endpoint })
+        let ids = rows.rows.iter().filter_map(|listed| listed.row.value.retry_policy);
+        let slugs = self.policy_slugs(tenant.id, ids.collect(), command.show_deleted).await?;
+        Ok(rows.filter_map(|Listed { place, row: Kept { value, deleted_at } }| {
+            let retry_policy = value.retry_policy.and_then(|id| slugs.get(&id).cloned());
+            let tenant = tenant.slug.clone();
+            let row = EndpointView { tenant, retry_policy, endpoint: value, deleted_at };
+            Some(Listed { place, row })
         }))
+    }
+
+    /// Last parts of the names of these policies; of deleted ones too where they are asked for.
+    async fn policy_slugs(
+        &self,
+        tenant: TenantId,
+        ids: BTreeSet<RetryPolicyId>,
+        deleted_too: bool,
+    ) -> Result<HashMap<RetryPolicyId, ResourceId>, Error> {
+        let ids: Vec<RetryPolicyId> = ids.into_iter().collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut slugs = self.0.store.retry_policy_slugs(tenant, &ids).await?;
+        for id in ids.into_iter().filter(|_| deleted_too) {
+            if slugs.contains_key(&id) {
+                continue;
+            }
+            if let Some(kept) = self.0.store.kept_retry_policy(tenant, id).await? {
+                slugs.insert(id, kept.value.slug);
+            }
+        }
+        Ok(slugs)
     }
 
     pub(crate) async fn update(
@@ -246,7 +326,7 @@ impl Endpoints {
                 },
             )
             .await?;
-        self.view(&command.name, endpoint).await
+        self.view(&command.name.tenant, Kept::live(endpoint)).await
     }
 
     pub(crate) async fn delete(&self, by: &By, command: &EndpointVerb) -> Result<(), Error> {
@@ -300,10 +380,23 @@ impl Endpoints {
                 |endpoint, seen| self.0.store.update_endpoint(endpoint, seen, &by.change),
             )
             .await?;
-        self.view(name, endpoint).await
+        self.view(&name.tenant, Kept::live(endpoint)).await
     }
 
     pub(crate) async fn upsert(
+        &self,
+        by: &By,
+        command: &Upsert<UpdateEndpoint, CreateEndpoint>,
+    ) -> Result<CreatedEndpoint, Error> {
+        if by.change.request.is_none() {
+            return self.put(by, command).await;
+        }
+        let tenant = self.0.enter(&by.caller, &command.update.name.tenant).await?;
+        let again = |made| self.made(&tenant, made);
+        self.0.once(by, Some(tenant.id), self.put(by, command), again).await
+    }
+
+    async fn put(
         &self,
         by: &By,
         command: &Upsert<UpdateEndpoint, CreateEndpoint>,
@@ -323,14 +416,14 @@ impl Endpoints {
         by: &By,
         endpoint: &Endpoint,
         wanted: &WantedKey,
-    ) -> Result<(KeyRing, Option<SecretText>), Error> {
+    ) -> Result<(KeyRing, Option<KeyText>), Error> {
         if by.validates_only() {
             return Ok((KeyRing { keys: Vec::new(), revision: Revision::ZERO }, None));
         }
         let signing_key = wanted.make()?;
         let now = endpoint.meta.created_at;
         let key = self.0.seal_key(endpoint, &signing_key, now)?;
-        Ok((KeyRing::with_first(key, now), Some(signing_key.secret_text())))
+        Ok((KeyRing::with_first(key, now), Some(KeyText::signing(&signing_key))))
     }
 
     async fn draft(&self, tenant: &Tenant, command: &CreateEndpoint) -> Result<Endpoint, Error> {
@@ -388,12 +481,12 @@ impl Endpoints {
         check_profile(endpoint.signature_profile, algorithms, &name.to_string())
     }
 
-    async fn view(&self, name: &EndpointName, endpoint: Endpoint) -> Result<EndpointView, Error> {
-        let retry_policy = match endpoint.retry_policy {
-            Some(id) => self.0.store.retry_policy_slugs(endpoint.tenant, &[id]).await?.remove(&id),
-            None => None,
-        };
-        Ok(EndpointView { tenant: name.tenant.clone(), retry_policy, endpoint })
+    async fn view(&self, tenant: &ResourceId, kept: Kept<Endpoint>) -> Result<EndpointView, Error> {
+        let Kept { value: endpoint, deleted_at } = kept;
+        let ids = endpoint.retry_policy.into_iter().collect();
+        let slugs = self.policy_slugs(endpoint.tenant, ids, deleted_at.is_some()).await?;
+        let retry_policy = slugs.into_values().next();
+        Ok(EndpointView { tenant: tenant.clone(), retry_policy, endpoint, deleted_at })
     }
 }
 

@@ -5,12 +5,13 @@ use crate::{
     by::By,
     names::EventTypeName,
     page::{Page, PageRequest},
+    repeat::gone,
     write::{Change, Upsert, upsert},
 };
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, Compatibility, Error, EventType, EventTypeId, Labels, ResourceId, Revision, TypeName,
-    UnknownVersion,
+    Caller, Compatibility, Error, EventType, EventTypeId, Labels, Made, ResourceId, Revision,
+    Tenant, TypeName, UnknownVersion,
 };
 
 /// An event type with the name of its tenant.
@@ -79,7 +80,17 @@ impl EventTypes {
         command: &CreateEventType,
     ) -> Result<EventTypeView, Error> {
         let tenant = self.0.enter(&by.caller, &command.tenant).await?;
-        let name = EventTypeName { tenant: tenant.slug, id: command.type_name.clone() };
+        let again = |made| self.made(&tenant, command, made);
+        self.0.once(by, Some(tenant.id), self.make(by, &tenant, command), again).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: &Tenant,
+        command: &CreateEventType,
+    ) -> Result<EventTypeView, Error> {
+        let name = EventTypeName { tenant: tenant.slug.clone(), id: command.type_name.clone() };
         let event_type = EventType {
             id: EventTypeId::from_uuid(self.0.ids.uuid()),
             tenant: tenant.id,
@@ -92,6 +103,21 @@ impl EventTypes {
         };
         let write = self.0.store.create_event_type(event_type, &by.change);
         let event_type = self.0.create(by, &name.to_string(), write).await?;
+        Ok(EventTypeView { tenant: name.tenant, event_type })
+    }
+
+    async fn made(
+        &self,
+        tenant: &Tenant,
+        command: &CreateEventType,
+        made: Made,
+    ) -> Result<EventTypeView, Error> {
+        let id = EventTypeId::from_uuid(made.id);
+        let name = EventTypeName { tenant: tenant.slug.clone(), id: command.type_name.clone() };
+        let kept = self.0.store.kept_event_type(tenant.id, id).await?;
+        let live = kept.filter(|kept| kept.deleted_at.is_none());
+        let event_type = live.ok_or_else(gone(&name))?.value;
+        self.0.propagation.applied(event_type.meta.revision).await;
         Ok(EventTypeView { tenant: name.tenant, event_type })
     }
 

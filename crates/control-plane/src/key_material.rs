@@ -79,6 +79,11 @@ impl KeyText {
         Self(text)
     }
 
+    /// The text of a key that signs.
+    pub(crate) fn signing(key: &SigningKey) -> Self {
+        Self(Zeroizing::new(key.secret_text().expose().to_owned()))
+    }
+
     /// The text itself. Every call is a place to review.
     pub(crate) fn expose(&self) -> &str {
         &self.0
@@ -108,7 +113,7 @@ impl Material {
             fingerprint: key.fingerprint(),
             public_key: key.public_text(),
             bytes: key.to_bytes(),
-            shown: Some(KeyText(Zeroizing::new(key.secret_text().expose().to_owned()))),
+            shown: Some(KeyText::signing(key)),
         }
     }
 

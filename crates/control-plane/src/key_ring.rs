@@ -6,12 +6,13 @@ use crate::{
     key_material::{KeyText, WantedKey},
     key_owner::Owner,
     names::{KeyName, KeyRingName, OwnerName},
+    repeat::gone,
     write::{check_etag, named},
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Precondition, Revision,
-    SignatureProfile, Timestamp,
+    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, Precondition, Revision,
+    SignatureProfile, TenantId, Timestamp,
 };
 
 /// A key ring with the name of its owner, seen at a time.
@@ -86,14 +87,16 @@ impl Keys {
     }
 
     pub(crate) async fn stage(&self, by: &By, command: &StageKey) -> Result<CreatedKey, Error> {
-        self.add(by, &command.ring, &command.key, |ring, key, now| ring.stage(key, now)).await
+        let ring = &command.ring;
+        let verb = |ring: &mut KeyRing, key, now| ring.stage(key, now);
+        self.key_once(by, (&ring.owner, &command.key), self.add(by, ring, &command.key, verb)).await
     }
 
     pub(crate) async fn rotate(&self, by: &By, command: &RotateKey) -> Result<CreatedKey, Error> {
-        self.add(by, &command.ring, &command.key, |ring, key, now| {
-            ring.rotate(key, command.overlap, command.force, now)
-        })
-        .await
+        let ring = &command.ring;
+        let verb =
+            |ring: &mut KeyRing, key, now| ring.rotate(key, command.overlap, command.force, now);
+        self.key_once(by, (&ring.owner, &command.key), self.add(by, ring, &command.key, verb)).await
     }
 
     pub(crate) async fn activate(
@@ -101,7 +104,8 @@ impl Keys {
         by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(by, command, |ring, now| ring.activate(command.overlap, now)).await
+        let fresh = self.switch(by, command, |ring, now| ring.activate(command.overlap, now));
+        self.ring_once(by, &command.ring.owner, fresh).await
     }
 
     pub(crate) async fn rollback(
@@ -109,11 +113,16 @@ impl Keys {
         by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        self.switch(by, command, |ring, now| ring.rollback(command.overlap, now)).await
+        let fresh = self.switch(by, command, |ring, now| ring.rollback(command.overlap, now));
+        self.ring_once(by, &command.ring.owner, fresh).await
+    }
+
+    pub(crate) async fn revoke(&self, by: &By, command: &RevokeKey) -> Result<KeyRingView, Error> {
+        self.ring_once(by, &command.name.owner, self.destroy(by, command)).await
     }
 
     /// Does not look at the profile: destroying a key must always be possible.
-    pub(crate) async fn revoke(&self, by: &By, command: &RevokeKey) -> Result<KeyRingView, Error> {
+    async fn destroy(&self, by: &By, command: &RevokeKey) -> Result<KeyRingView, Error> {
         let seen = SeenRing { owner: command.name.owner.clone(), etag: command.etag };
         let (owner, mut ring) = self.open(&by.caller, &seen).await?;
         let now = self.0.clock.now();
@@ -128,6 +137,59 @@ impl Keys {
             Ok(false) => Err(Error::NotFound { resource: subject }),
             Err(kind) => Err(refused(kind, subject)),
         }
+    }
+
+    /// Makes a key once, however often it is asked for.
+    async fn key_once(
+        &self,
+        by: &By,
+        (owner, wanted): (&OwnerName, &WantedKey),
+        fresh: impl Future<Output = Result<CreatedKey, Error>> + Send,
+    ) -> Result<CreatedKey, Error> {
+        if by.change.request.is_none() {
+            return fresh.await;
+        }
+        let tenant = self.0.enter(&by.caller, owner.tenant()).await?.id;
+        let again = |made: Made| async move {
+            let view = self.ring_again(tenant, owner, &made).await?;
+            let place = (tenant, owner.with_id(made.id));
+            let found = self.0.key_again(place, &view.ring, &made)?;
+            // So many keys were made since then that the ring has forgotten it.
+            let (key, secret) = found.ok_or_else(gone(owner))?;
+            // What the caller gave was not shown the first time either.
+            let secret = secret.filter(|_| !matches!(wanted, WantedKey::Given { .. }));
+            Ok(CreatedKey { owner: view.owner, key, at: view.at, secret })
+        };
+        self.0.once(by, Some(tenant), fresh, again).await
+    }
+
+    /// Changes a ring once, however often it is asked for.
+    async fn ring_once(
+        &self,
+        by: &By,
+        owner: &OwnerName,
+        fresh: impl Future<Output = Result<KeyRingView, Error>> + Send,
+    ) -> Result<KeyRingView, Error> {
+        if by.change.request.is_none() {
+            return fresh.await;
+        }
+        let tenant = self.0.enter(&by.caller, owner.tenant()).await?.id;
+        let again = |made: Made| async move { self.ring_again(tenant, owner, &made).await };
+        self.0.once(by, Some(tenant), fresh, again).await
+    }
+
+    /// The present ring of the owner that an earlier call changed, which may be deleted now.
+    async fn ring_again(
+        &self,
+        tenant: TenantId,
+        owner: &OwnerName,
+        made: &Made,
+    ) -> Result<KeyRingView, Error> {
+        let ring = self.0.store.key_ring(tenant, owner.with_id(made.id)).await;
+        let name = KeyRingName(owner.clone());
+        let ring = ring.map_err(|error| named(error, &name.to_string()))?;
+        self.0.propagation.applied(ring.revision).await;
+        Ok(KeyRingView { owner: name.0, ring, at: self.0.clock.now() })
     }
 
     async fn add(
@@ -267,7 +329,9 @@ fn refused(kind: Precondition, subject: String) -> Error {
         | Precondition::LatestVersion
         | Precondition::TooManyVersions
         | Precondition::NameRetired
-        | Precondition::LimitReached => "the ring does not allow this now",
+        | Precondition::LimitReached
+        | Precondition::NameTaken
+        | Precondition::ReferenceDeleted => "the ring does not allow this now",
     };
     Error::Precondition { kind, subject, message: message.to_owned() }
 }

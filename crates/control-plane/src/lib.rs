@@ -23,7 +23,9 @@
 //! - An etag, when sent, must be current; verbs on keys always need one, so that two admins cannot
 //!   lose a key (I14).
 //! - No token is made with more rights, or for longer, than the caller's own.
-//! - A secret leaves once, in the answer of the call that made it; it is in no error and no log (I7).
+//! - A secret leaves once, in the answer of the call that made it, and of repeats of that call by the
+//!   same caller for some minutes; it is in no error and no log (I7).
+//! - A request with an id of its own makes one thing, however often it is sent.
 
 mod api_token;
 mod audit;
@@ -35,22 +37,26 @@ mod event_type;
 mod event_type_version;
 mod grpc;
 mod headers;
+mod kept;
 mod key_material;
 mod key_owner;
 mod key_ring;
 mod names;
 mod page;
 mod preset_settings;
+mod repeat;
 mod retry_policy;
 mod source;
 mod source_preset;
 mod subscription;
+mod sweep;
 mod tenant;
 mod verification;
 mod write;
 
 pub use convert::scheme_message;
 pub use dependencies::Dependencies;
+pub use sweep::{Sweeper, Swept};
 
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;

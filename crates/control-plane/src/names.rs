@@ -2,7 +2,10 @@
 
 use crate::api_token::TokenOwner;
 use std::fmt;
-use turnbuckle_domain::{ApiToken, AuditId, KeyId, ResourceId, TypeName, VersionName};
+use turnbuckle_domain::{
+    ApiToken, AuditId, EndpointId, KeyId, KeyOwner, ResourceId, SourceId, TypeName, VersionName,
+};
+use uuid::Uuid;
 
 /// Enough of a bad name to recognise it, and no more.
 const SHOWN_CHARS: usize = 100;
@@ -185,6 +188,14 @@ impl OwnerName {
         match self {
             Self::Endpoint(name) => &name.tenant,
             Self::Source(name) => &name.tenant,
+        }
+    }
+
+    /// The owner of this kind with that id.
+    pub(crate) const fn with_id(&self, id: Uuid) -> KeyOwner {
+        match self {
+            Self::Endpoint(_) => KeyOwner::Endpoint(EndpointId::from_uuid(id)),
+            Self::Source(_) => KeyOwner::Source(SourceId::from_uuid(id)),
         }
     }
 }

@@ -3,14 +3,16 @@
 use crate::{
     Dependencies,
     by::By,
+    kept::{Listed, Lookup, Undelete, live_page_of, page_of, place_of, to_bring_back},
     names::RetryPolicyName,
     page::{Page, PageRequest},
-    write::{Change, Upsert, upsert},
+    repeat::gone,
+    write::{Change, Upsert, check_etag, upsert},
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Backoff, Caller, Error, Jitter, Labels, ResourceId, RetryPolicy, RetryPolicyId, RetryRule,
-    Revision,
+    Backoff, Caller, Error, Jitter, Kept, Labels, Made, PlannedAttempt, ResourceId, RetryPolicy,
+    RetryPolicyId, RetryRule, Revision, Tenant, Timestamp,
 };
 
 /// Version of a new policy.
@@ -21,6 +23,8 @@ const FIRST_VERSION: i64 = 1;
 pub(crate) struct RetryPolicyView {
     pub(crate) tenant: ResourceId,
     pub(crate) policy: RetryPolicy,
+    /// When it was deleted; none while it lives.
+    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 /// A retry policy to be made.
@@ -38,6 +42,22 @@ pub(crate) struct CreateRetryPolicy {
 pub(crate) struct ListRetryPolicies {
     pub(crate) tenant: ResourceId,
     pub(crate) page: PageRequest,
+    pub(crate) show_deleted: bool,
+}
+
+/// Whose attempts to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PreviewedPolicy {
+    Stored(RetryPolicyName),
+    Given(RetryRule),
+}
+
+/// Attempts to be planned.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PreviewRetryPolicy {
+    pub(crate) tenant: ResourceId,
+    pub(crate) policy: PreviewedPolicy,
+    pub(crate) attempt_duration: Duration,
 }
 
 /// New values of a retry policy's fields; none keeps the old one.
@@ -90,12 +110,22 @@ impl RetryPolicies {
         command: &CreateRetryPolicy,
     ) -> Result<RetryPolicyView, Error> {
         let tenant = self.0.enter(&by.caller, &command.tenant).await?;
+        let again = |made| self.made(&tenant, made);
+        self.0.once(by, Some(tenant.id), self.make(by, &tenant, command), again).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: &Tenant,
+        command: &CreateRetryPolicy,
+    ) -> Result<RetryPolicyView, Error> {
         let id = RetryPolicyId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
             Some(slug) => slug.clone(),
             None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
         };
-        let name = RetryPolicyName { tenant: tenant.slug, id: slug.clone() };
+        let name = RetryPolicyName { tenant: tenant.slug.clone(), id: slug.clone() };
         let policy = RetryPolicy {
             id,
             tenant: tenant.id,
@@ -107,28 +137,89 @@ impl RetryPolicies {
         };
         let write = self.0.store.create_retry_policy(policy, &by.change);
         let policy = self.0.create(by, &name.to_string(), write).await?;
-        Ok(RetryPolicyView { tenant: name.tenant, policy })
+        Ok(live(name.tenant, policy))
+    }
+
+    async fn made(&self, tenant: &Tenant, made: Made) -> Result<RetryPolicyView, Error> {
+        let id = RetryPolicyId::from_uuid(made.id);
+        let kept = self.0.store.kept_retry_policy(tenant.id, id).await?;
+        let kept = kept.ok_or_else(gone(id))?;
+        self.0.propagation.applied(kept.value.meta.revision).await;
+        Ok(view(&tenant.slug, kept))
     }
 
     pub(crate) async fn get(
         &self,
         caller: &Caller,
-        name: &RetryPolicyName,
+        command: &Lookup<RetryPolicyName>,
     ) -> Result<RetryPolicyView, Error> {
-        let policy = self.read(caller, name).await?;
-        Ok(RetryPolicyView { tenant: name.tenant.clone(), policy })
+        let name = &command.name;
+        let error = match self.read(caller, name).await {
+            Ok(policy) => return Ok(live(name.tenant.clone(), policy)),
+            Err(error) => error,
+        };
+        if !command.show_deleted || !matches!(error, Error::NotFound { .. }) {
+            return Err(error);
+        }
+        let tenant = self.0.enter(caller, &name.tenant).await?;
+        let deleted = self.0.store.deleted_retry_policy(tenant.id, &name.id).await?;
+        Ok(view(&tenant.slug, deleted.ok_or(error)?))
+    }
+
+    pub(crate) async fn preview(
+        &self,
+        caller: &Caller,
+        command: &PreviewRetryPolicy,
+    ) -> Result<Vec<PlannedAttempt>, Error> {
+        let rule = match &command.policy {
+            PreviewedPolicy::Stored(name) => self.read(caller, name).await?.rule,
+            PreviewedPolicy::Given(rule) => {
+                self.0.enter(caller, &command.tenant).await?;
+                rule.clone()
+            }
+        };
+        Ok(rule.preview(command.attempt_duration))
+    }
+
+    pub(crate) async fn undelete(
+        &self,
+        by: &By,
+        command: &Undelete<RetryPolicyName, RetryPolicyId>,
+    ) -> Result<RetryPolicyView, Error> {
+        let (name, store) = (&command.name, &self.0.store);
+        let tenant = self.0.enter(&by.caller, &name.tenant).await?;
+        let found = match command.uid {
+            Some(uid) => store.kept_retry_policy(tenant.id, uid).await?,
+            None => store.deleted_retry_policy(tenant.id, &name.id).await?,
+        };
+        let found = found.filter(|kept| kept.value.slug == name.id);
+        let lives = store.retry_policy(tenant.id, &name.id).await?.is_some();
+        let resource = name.to_string();
+        let deleted = to_bring_back(found, lives, &resource)?;
+        check_etag(command.etag, deleted.meta.revision, &resource)?;
+        let write = store.undelete_retry_policy(&deleted, self.0.clock.now(), &by.change);
+        let policy = self.0.create(by, &resource, write).await?;
+        Ok(live(tenant.slug, policy))
     }
 
     pub(crate) async fn list(
         &self,
         caller: &Caller,
         command: &ListRetryPolicies,
-    ) -> Result<Page<RetryPolicyView>, Error> {
+    ) -> Result<Page<Listed<RetryPolicyView>>, Error> {
+        let (page, store) = (&command.page, &self.0.store);
         let tenant = self.0.enter(caller, &command.tenant).await?;
-        let after = command.page.after.as_deref();
-        let rows = self.0.store.retry_policies(tenant.id, after, command.page.fetch()).await?;
-        let view = |policy| Some(RetryPolicyView { tenant: tenant.slug.clone(), policy });
-        Ok(command.page.cut(rows, |row| row.slug.as_str()).filter_map(view))
+        let rows = if command.show_deleted {
+            let after = place_of(page, RetryPolicyId::uuid)?;
+            let rows = store.kept_retry_policies(tenant.id, after.as_ref(), page.fetch()).await?;
+            page_of(page, rows, |row| (&row.slug, row.id))
+        } else {
+            let rows = store.retry_policies(tenant.id, page.after.as_deref(), page.fetch()).await?;
+            live_page_of(page, rows, |row| &row.slug)
+        };
+        Ok(rows.filter_map(|Listed { place, row }| {
+            Some(Listed { place, row: view(&tenant.slug, row) })
+        }))
     }
 
     pub(crate) async fn update(
@@ -153,7 +244,7 @@ impl RetryPolicies {
                 },
             )
             .await?;
-        Ok(RetryPolicyView { tenant: command.name.tenant.clone(), policy })
+        Ok(live(command.name.tenant.clone(), policy))
     }
 
     pub(crate) async fn upsert(
@@ -185,4 +276,12 @@ impl RetryPolicies {
         let found = self.0.store.retry_policy(tenant.id, &name.id).await?;
         found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
+}
+
+const fn live(tenant: ResourceId, policy: RetryPolicy) -> RetryPolicyView {
+    RetryPolicyView { tenant, policy, deleted_at: None }
+}
+
+fn view(tenant: &ResourceId, kept: Kept<RetryPolicy>) -> RetryPolicyView {
+    RetryPolicyView { tenant: tenant.clone(), policy: kept.value, deleted_at: kept.deleted_at }
 }

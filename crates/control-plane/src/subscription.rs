@@ -3,17 +3,19 @@
 use crate::{
     Dependencies,
     by::By,
+    kept::{Listed, Lookup, Undelete, live_page_of, page_of, place_of, to_bring_back},
     names::{EndpointName, SubscriptionName},
     page::{Page, PageRequest},
-    write::{Change, Upsert, upsert},
+    repeat::gone,
+    write::{Change, Upsert, check_etag, upsert},
 };
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
 use turnbuckle_domain::{
-    Caller, Channels, EndpointId, Error, Filter, Labels, PayloadFormat, ResourceId, Revision,
-    Subscription, SubscriptionId, Tenant, TypePattern,
+    Caller, Channels, EndpointId, Error, Filter, Kept, Labels, Made, PayloadFormat, ResourceId,
+    Revision, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypePattern,
 };
 
 /// Where a subscription's endpoint stands in requests.
@@ -25,6 +27,8 @@ pub(crate) struct SubscriptionView {
     pub(crate) tenant: ResourceId,
     pub(crate) endpoint: ResourceId,
     pub(crate) subscription: Subscription,
+    /// When it was deleted; none while it lives.
+    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 /// A subscription to be made.
@@ -46,6 +50,7 @@ pub(crate) struct CreateSubscription {
 pub(crate) struct ListSubscriptions {
     pub(crate) tenant: ResourceId,
     pub(crate) page: PageRequest,
+    pub(crate) show_deleted: bool,
 }
 
 /// New values of a subscription's fields; none keeps the old one.
@@ -98,13 +103,32 @@ impl Subscriptions {
         command: &CreateSubscription,
     ) -> Result<SubscriptionView, Error> {
         let tenant = self.0.enter(&by.caller, &command.tenant).await?;
-        let endpoint = self.resolve(&tenant, &command.endpoint).await?;
+        let again = |made| self.made(&tenant, made);
+        self.0.once(by, Some(tenant.id), self.make(by, &tenant, command), again).await
+    }
+
+    async fn made(&self, tenant: &Tenant, made: Made) -> Result<SubscriptionView, Error> {
+        let id = SubscriptionId::from_uuid(made.id);
+        let kept = self.0.store.kept_subscription(tenant.id, id).await?;
+        let kept = kept.ok_or_else(gone(id))?;
+        self.0.propagation.applied(kept.value.meta.revision).await;
+        let name = SubscriptionName { tenant: tenant.slug.clone(), id: kept.value.slug.clone() };
+        self.view(&name, kept).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: &Tenant,
+        command: &CreateSubscription,
+    ) -> Result<SubscriptionView, Error> {
+        let endpoint = self.resolve(tenant, &command.endpoint).await?;
         let id = SubscriptionId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
             Some(slug) => slug.clone(),
             None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
         };
-        let name = SubscriptionName { tenant: tenant.slug, id: slug.clone() };
+        let name = SubscriptionName { tenant: tenant.slug.clone(), id: slug.clone() };
         let subscription = Subscription {
             id,
             tenant: tenant.id,
@@ -123,38 +147,96 @@ impl Subscriptions {
             tenant: name.tenant,
             endpoint: command.endpoint.id.clone(),
             subscription,
+            deleted_at: None,
         })
     }
 
     pub(crate) async fn get(
         &self,
         caller: &Caller,
-        name: &SubscriptionName,
+        command: &Lookup<SubscriptionName>,
     ) -> Result<SubscriptionView, Error> {
-        let subscription = self.read(caller, name).await?;
-        self.view(name, subscription).await
+        let name = &command.name;
+        let error = match self.read(caller, name).await {
+            Ok(subscription) => return self.view(name, Kept::live(subscription)).await,
+            Err(error) => error,
+        };
+        if !command.show_deleted || !matches!(error, Error::NotFound { .. }) {
+            return Err(error);
+        }
+        let tenant = self.0.enter(caller, &name.tenant).await?;
+        let deleted = self.0.store.deleted_subscription(tenant.id, &name.id).await?;
+        self.view(name, deleted.ok_or(error)?).await
+    }
+
+    pub(crate) async fn undelete(
+        &self,
+        by: &By,
+        command: &Undelete<SubscriptionName, SubscriptionId>,
+    ) -> Result<SubscriptionView, Error> {
+        let (name, store) = (&command.name, &self.0.store);
+        let tenant = self.0.enter(&by.caller, &name.tenant).await?;
+        let found = match command.uid {
+            Some(uid) => store.kept_subscription(tenant.id, uid).await?,
+            None => store.deleted_subscription(tenant.id, &name.id).await?,
+        };
+        let found = found.filter(|kept| kept.value.slug == name.id);
+        let lives = store.subscription(tenant.id, &name.id).await?.is_some();
+        let resource = name.to_string();
+        let deleted = to_bring_back(found, lives, &resource)?;
+        check_etag(command.etag, deleted.meta.revision, &resource)?;
+        let write = store.undelete_subscription(&deleted, self.0.clock.now(), &by.change);
+        let subscription = self.0.create(by, &resource, write).await?;
+        self.view(name, Kept::live(subscription)).await
     }
 
     pub(crate) async fn list(
         &self,
         caller: &Caller,
         command: &ListSubscriptions,
-    ) -> Result<Page<SubscriptionView>, Error> {
+    ) -> Result<Page<Listed<SubscriptionView>>, Error> {
+        let (page, store) = (&command.page, &self.0.store);
         let tenant = self.0.enter(caller, &command.tenant).await?;
-        let after = command.page.after.as_deref();
-        let rows = self.0.store.subscriptions(tenant.id, after, command.page.fetch()).await?;
-        let page = command.page.cut(rows, |row| row.slug.as_str());
-        let ids: BTreeSet<EndpointId> = page.rows.iter().map(|row| row.endpoint).collect();
-        let ids: Vec<EndpointId> = ids.into_iter().collect();
-        let slugs = match ids.as_slice() {
-            [] => HashMap::new(),
-            ids => self.0.store.endpoint_slugs(tenant.id, ids).await?,
+        let rows = if command.show_deleted {
+            let after = place_of(page, SubscriptionId::uuid)?;
+            let rows = store.kept_subscriptions(tenant.id, after.as_ref(), page.fetch()).await?;
+            page_of(page, rows, |row| (&row.slug, row.id))
+        } else {
+            let rows = store.subscriptions(tenant.id, page.after.as_deref(), page.fetch()).await?;
+            live_page_of(page, rows, |row| &row.slug)
         };
+        let ids = rows.rows.iter().map(|listed| listed.row.value.endpoint);
+        let slugs = self.endpoint_slugs(tenant.id, ids.collect(), command.show_deleted).await?;
         // An endpoint deleted since then has taken its subscriptions along.
-        Ok(page.filter_map(|subscription| {
-            let endpoint = slugs.get(&subscription.endpoint)?.clone();
-            Some(SubscriptionView { tenant: tenant.slug.clone(), endpoint, subscription })
+        Ok(rows.filter_map(|Listed { place, row: Kept { value, deleted_at } }| {
+            let endpoint = slugs.get(&value.endpoint)?.clone();
+            let tenant = tenant.slug.clone();
+            let row = SubscriptionView { tenant, endpoint, subscription: value, deleted_at };
+            Some(Listed { place, row })
         }))
+    }
+
+    /// Last parts of the names of these endpoints; of deleted ones too where they are asked for.
+    async fn endpoint_slugs(
+        &self,
+        tenant: TenantId,
+        ids: BTreeSet<EndpointId>,
+        deleted_too: bool,
+    ) -> Result<HashMap<EndpointId, ResourceId>, Error> {
+        let ids: Vec<EndpointId> = ids.into_iter().collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut slugs = self.0.store.endpoint_slugs(tenant, &ids).await?;
+        for id in ids.into_iter().filter(|_| deleted_too) {
+            if slugs.contains_key(&id) {
+                continue;
+            }
+            if let Some(kept) = self.0.store.kept_endpoint(tenant, id).await? {
+                slugs.insert(id, kept.value.slug);
+            }
+        }
+        Ok(slugs)
     }
 
     pub(crate) async fn update(
@@ -187,7 +269,7 @@ impl Subscriptions {
                 },
             )
             .await?;
-        self.view(&command.name, subscription).await
+        self.view(&command.name, Kept::live(subscription)).await
     }
 
     pub(crate) async fn upsert(
@@ -236,14 +318,15 @@ impl Subscriptions {
     async fn view(
         &self,
         name: &SubscriptionName,
-        subscription: Subscription,
+        kept: Kept<Subscription>,
     ) -> Result<SubscriptionView, Error> {
+        let Kept { value: subscription, deleted_at } = kept;
         let id = subscription.endpoint;
-        let mut slugs = self.0.store.endpoint_slugs(subscription.tenant, &[id]).await?;
+        let ids = BTreeSet::from([id]);
+        let mut slugs = self.endpoint_slugs(subscription.tenant, ids, deleted_at.is_some()).await?;
         // Without its endpoint it is gone too: both went in one transaction.
-        let endpoint =
-            slugs.remove(&id).ok_or_else(|| Error::NotFound { resource: name.to_string() })?;
-        Ok(SubscriptionView { tenant: name.tenant.clone(), endpoint, subscription })
+        let endpoint = slugs.remove(&id).ok_or_else(gone(name))?;
+        Ok(SubscriptionView { tenant: name.tenant.clone(), endpoint, subscription, deleted_at })
     }
 }
 

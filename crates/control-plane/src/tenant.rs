@@ -5,10 +5,11 @@ use crate::{
     by::By,
     names::TenantName,
     page::{Page, PageRequest},
+    repeat::gone,
     write::Change,
 };
 use std::sync::Arc;
-use turnbuckle_domain::{Caller, Error, Labels, ResourceId, Revision, Tenant, TenantId};
+use turnbuckle_domain::{Caller, Error, Labels, Made, ResourceId, Revision, Tenant, TenantId};
 
 /// A tenant to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,18 @@ pub(crate) struct Tenants(pub(crate) Arc<Dependencies>);
 impl Tenants {
     pub(crate) async fn create(&self, by: &By, command: &CreateTenant) -> Result<Tenant, Error> {
         by.caller.enter(&command.slug)?;
+        let resource = TenantName(command.slug.clone()).to_string();
+        let again = |made: Made| async move {
+            let kept = self.0.store.kept_tenant(TenantId::from_uuid(made.id)).await?;
+            let live = kept.filter(|kept| kept.deleted_at.is_none());
+            let tenant = live.ok_or_else(gone(TenantName(command.slug.clone())))?.value;
+            self.0.propagation.applied(tenant.meta.revision).await;
+            Ok(tenant)
+        };
+        self.0.once(by, None, self.make(by, command, &resource), again).await
+    }
+
+    async fn make(&self, by: &By, command: &CreateTenant, resource: &str) -> Result<Tenant, Error> {
         let tenant = Tenant {
             id: TenantId::from_uuid(self.0.ids.uuid()),
             slug: command.slug.clone(),
@@ -58,8 +71,7 @@ impl Tenants {
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         };
-        let resource = TenantName(command.slug.clone()).to_string();
-        self.0.create(by, &resource, self.0.store.create_tenant(tenant, &by.change)).await
+        self.0.create(by, resource, self.0.store.create_tenant(tenant, &by.change)).await
     }
 
     pub(crate) async fn get(&self, caller: &Caller, name: &TenantName) -> Result<Tenant, Error> {

@@ -22,7 +22,7 @@ mod source;
 pub use chain::{ChainCheck, ChainFault, Fault, chain_hash, verify_chain};
 pub use diff::{Audited, FieldChange, Fields, diff};
 
-use crate::{AuditId, Error, ResourceId, Revision, Role, Tenant, TenantId, Timestamp};
+use crate::{AuditId, Error, RequestKey, ResourceId, Revision, Role, Tenant, TenantId, Timestamp};
 use async_trait::async_trait;
 
 /// Bounds of the record, each with its reason.
@@ -50,6 +50,8 @@ pub struct ChangeContext {
     pub reason: String,
     /// Check everything and change nothing: the store answers what would be, and leaves no trace.
     pub validate_only: bool,
+    /// The request itself, where a repeat of it must make nothing again.
+    pub request: Option<RequestKey>,
 }
 
 /// What became of a recorded request.

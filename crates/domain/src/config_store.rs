@@ -2,9 +2,9 @@
 
 use crate::{
     ApiTokenStore, AuditTrail, ChangeContext, ConfigDelta, DenialLog, Endpoint, EndpointId, Error,
-    EventType, EventTypeId, EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy,
-    RetryPolicyId, Revision, Source, StoreError, Subscription, Tenant, TenantId, Timestamp,
-    TypeName, VersionName, VersionsSeen,
+    EventType, EventTypeId, EventTypeVersion, KeyOwner, KeyRing, RequestLog, ResourceId,
+    RetryPolicy, RetryPolicyId, Revision, Source, StoreError, Subscription, Tenant, TenantId,
+    Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -20,12 +20,20 @@ const SCAN_ROWS: u16 = 1_000;
 /// still `expected`, else fails with [`Error::Stale`]; [`Error::NotFound`] when it is gone. All
 /// return the row with its new revision. Deleted rows stay as tombstones and free their name, except
 /// those of tenants and API tokens.
+/// return the row with its new revision. Deleted rows stay as tombstones and free their name; see
+/// [`Tombstones`].
+///
+/// `create_*` and `update_key_ring` note the request's id, when it has one, with what was made: a
+/// repeat is found by [`RequestLog`] and fails here with [`Error::AlreadyExists`]. `create_*` fails
+/// with [`Error::QuotaExceeded`] when the tenant has as much as it may.
 ///
 /// `by` says who makes the change: the store records it in the same transaction. Under
 /// [`ChangeContext::validate_only`] everything is checked and answered as it would be, and nothing
 /// is changed or recorded.
 #[async_trait]
-pub trait ConfigStore: ConfigSource + AuditTrail + ApiTokenStore + DenialLog {
+pub trait ConfigStore:
+    ConfigSource + AuditTrail + ApiTokenStore + DenialLog + RequestLog + Tombstones
+{
     /// Adds a tenant. Fails with [`Error::Precondition`] when a deleted one had the name: what is
     /// bound to the name must not fit another tenant.
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error>;
@@ -225,7 +233,7 @@ pub trait ConfigStore: ConfigSource + AuditTrail + ApiTokenStore + DenialLog {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<Endpoint, Error>;
-    /// Deletes an endpoint with its subscriptions; its keys lose their material.
+    /// Deletes an endpoint with its subscriptions; its keys sign nothing from then on.
     async fn delete_endpoint(
         &self,
         endpoint: &Endpoint,

@@ -93,6 +93,10 @@ pub enum Precondition {
     NameRetired,
     /// There are as many as there may be.
     LimitReached,
+    /// Another resource has the name of the deleted one.
+    NameTaken,
+    /// Something the resource refers to is deleted.
+    ReferenceDeleted,
 }
 
 impl Precondition {
@@ -113,6 +117,8 @@ impl Precondition {
             Self::TooManyVersions => "TOO_MANY_VERSIONS",
             Self::NameRetired => "NAME_RETIRED",
             Self::LimitReached => "LIMIT_REACHED",
+            Self::NameTaken => "NAME_TAKEN",
+            Self::ReferenceDeleted => "REFERENCE_DELETED",
         }
     }
 }
@@ -152,6 +158,30 @@ pub enum Error {
         subject: String,
         /// State and remedy.
         message: String,
+    },
+    /// The request id was used for other content.
+    #[error(
+        "request_id {request_id} was used before for another request: repeat that one unchanged, \
+         or send a new id"
+    )]
+    RequestIdReused {
+        /// The caller's id of the request.
+        request_id: String,
+    },
+    /// The tenant has as much as it may.
+    #[error(
+        "{tenant} has {limit} {what}, which is the most: delete what is not needed, or have the \
+         operator raise {setting}"
+    )]
+    QuotaExceeded {
+        /// Name of the tenant.
+        tenant: String,
+        /// What there is too much of, as in resource names.
+        what: &'static str,
+        /// The most there may be.
+        limit: u32,
+        /// The server's setting that says so.
+        setting: &'static str,
     },
     /// The event id was used for other content.
     #[error(
@@ -221,6 +251,8 @@ impl Error {
             Self::AlreadyExists { .. } => "ALREADY_EXISTS",
             Self::Stale { .. } => "ETAG_MISMATCH",
             Self::Precondition { kind, .. } => kind.reason(),
+            Self::RequestIdReused { .. } => "REQUEST_ID_REUSED",
+            Self::QuotaExceeded { .. } => "QUOTA_EXCEEDED",
             Self::Anomaly { .. } => "EVENT_ANOMALY",
             Self::Unauthenticated { .. } => "UNAUTHENTICATED",
             Self::PermissionDenied => "PERMISSION_DENIED",

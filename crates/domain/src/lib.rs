@@ -51,11 +51,15 @@ mod labels;
 mod name;
 mod pattern;
 mod ports;
+mod quota;
 mod random;
+mod request;
 mod retry;
+mod retry_preview;
 mod secret;
 mod source;
 mod time;
+mod tombstone;
 
 pub use api_token::{
     ApiToken, ApiTokenHash, ApiTokenSecret, ApiTokenState, ApiTokenStore, Revocation,
@@ -98,8 +102,11 @@ pub use ports::{
     EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
     Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
+pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
+pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
+pub use retry_preview::PlannedAttempt;
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use source::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,
@@ -108,3 +115,4 @@ pub use source::{
     UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
 };
 pub use time::{Clock, Timestamp};
+pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};

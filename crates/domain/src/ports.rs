@@ -316,8 +316,14 @@ pub trait History: Send + Sync + 'static {
         limit: u16,
     ) -> Result<Vec<DeliveryView>, StoreError>;
 
-    /// All attempts of a delivery, first one first.
-    async fn attempts(&self, tenant: TenantId, id: DeliveryId) -> Result<Vec<Attempt>, StoreError>;
+    /// Attempts of a delivery with higher numbers than this, first one first.
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: DeliveryId,
+        after: u32,
+        limit: u16,
+    ) -> Result<Vec<Attempt>, StoreError>;
 
     /// Makes a delivery due now. A pending one keeps its remaining automatic attempts; a finished
     /// one is opened for a new round. [`Finished::Refused`] when its event is gone.

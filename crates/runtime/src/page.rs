@@ -35,6 +35,22 @@ pub fn page_size(requested: i32) -> Result<u16, Error> {
     }
 }
 
+/// Most bytes of one page. gRPC clients refuse answers above 4 MiB unless told otherwise; a page
+/// may always have fewer rows than asked for.
+pub const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How many messages of these encoded sizes fit one page, from the first on. The first one always
+/// goes out, or the list would never move on.
+pub fn fitting(sizes: impl IntoIterator<Item = usize>) -> usize {
+    let mut bytes: usize = 0;
+    let fits = |size: &usize| {
+        let first = bytes == 0;
+        bytes = bytes.saturating_add(*size).max(1);
+        first || bytes <= PAGE_BYTES_MAX
+    };
+    sizes.into_iter().take_while(fits).count()
+}
+
 /// Makes and reads page tokens.
 pub struct PageToken;
 
@@ -135,6 +151,15 @@ mod tests {
             let error = PageToken::decode("scope", garbage).unwrap_err();
             assert!(error.to_string().contains("page_token"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_page_ends_before_its_bytes_pass_the_bound() {
+        assert_eq!(fitting([]), 0);
+        assert_eq!(fitting([0, 0, 1]), 3);
+        assert_eq!(fitting([PAGE_BYTES_MAX - 1, 1, 1]), 2);
+        assert_eq!(fitting([PAGE_BYTES_MAX * 2, 1]), 1);
+        assert_eq!(fitting([usize::MAX, usize::MAX]), 1);
     }
 
     #[test]

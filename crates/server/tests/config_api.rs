@@ -316,7 +316,9 @@ mod scenes {
         let made = (would_be.uid, would_be.etag, would_be.revision, would_be.signing_secret);
         assert_eq!(made, (String::new(), String::new(), 0, String::new()));
         let name = scene.name("orders");
-        let missing = endpoints.get_endpoint(v1::GetEndpointRequest { name: name.clone() }).await;
+        let missing = endpoints
+            .get_endpoint(v1::GetEndpointRequest { name: name.clone(), ..Default::default() })
+            .await;
         assert_eq!(missing.unwrap_err().code(), Code::NotFound);
 
         let created = scene.create("orders").await;
@@ -334,7 +336,10 @@ mod scenes {
         let would_be = endpoints.update_endpoint(dry).await.unwrap().into_inner();
         assert_eq!(would_be.display_name, "Other");
         assert_eq!(would_be.etag, created.etag);
-        let present = endpoints.get_endpoint(v1::GetEndpointRequest { name }).await.unwrap();
+        let present = endpoints
+            .get_endpoint(v1::GetEndpointRequest { name, ..Default::default() })
+            .await
+            .unwrap();
         assert_eq!(present.into_inner().display_name, "Orders");
         // The tenant's creation and the endpoint's.
         assert_eq!(scene.head().await.count, 2);

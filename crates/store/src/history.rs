@@ -138,8 +138,21 @@ impl History for HistoryDb {
         self.views(&query.conditions, query.values, limit).await
     }
 
-    async fn attempts(&self, tenant: TenantId, id: DeliveryId) -> Result<Vec<Attempt>, StoreError> {
-        let rows = self.rows(ATTEMPTS, vec![tenant.uuid().into(), id.uuid().into()]).await?;
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: DeliveryId,
+        after: u32,
+        limit: u16,
+    ) -> Result<Vec<Attempt>, StoreError> {
+        let values = vec![
+            tenant.uuid().into(),
+            id.uuid().into(),
+            // Numbers are stored with a sign; above its largest there is none.
+            i32::try_from(after).unwrap_or(i32::MAX).into(),
+            i64::from(limit).into(),
+        ];
+        let rows = self.rows(ATTEMPTS, values).await?;
         rows.iter().map(attempt).collect()
     }
 

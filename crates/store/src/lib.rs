@@ -36,7 +36,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, StoreError, Timestamp,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, Quotas, StoreError,
+    Timestamp,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -92,6 +93,13 @@ impl Store {
     #[must_use]
     pub fn embedded_exists(directory: &Path) -> bool {
         directory.join(embedded::DATABASE_FILE).exists()
+    }
+
+    /// Lets every tenant have this much configuration.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        let config = ConfigDb::new(self.db.clone()).with_quotas(quotas);
+        Self { config: Arc::new(config), ..self }
     }
 
     /// Configuration as data planes read it.

@@ -46,6 +46,9 @@ can_be_validated_only!(
     RotateKeyRequest,
     CreateSourceRequest,
     UpdateSourceRequest,
+    UndeleteEndpointRequest,
+    UndeleteSubscriptionRequest,
+    UndeleteRetryPolicyRequest,
 );
 
 macro_rules! says_why {

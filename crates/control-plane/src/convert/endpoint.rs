@@ -4,8 +4,9 @@ use super::{
     change::{self, split_name},
     etag, finish, key_ring,
     mask::{Fields, Mask},
-    new_id, page, single,
+    new_id, page, single, uid,
     value::{self, WireMeta, duration_or},
+    with_deleted,
 };
 use crate::{
     endpoint::{
@@ -13,6 +14,7 @@ use crate::{
         HEADERS_FIELD, ListEndpoints, TargetChange, UpdateEndpoint,
     },
     headers,
+    kept::{Listed, Lookup, Undelete},
     key_material::WantedKey,
     names::{EndpointName, RetryPolicyName, TenantName},
     page::Page,
@@ -20,8 +22,8 @@ use crate::{
 };
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    EndpointState, Error, HttpTarget, KeyAlgorithm, ResourceId, SignatureProfile, TargetPolicy,
-    Violations, limits,
+    EndpointId, EndpointState, Error, HttpTarget, KeyAlgorithm, ResourceId, SignatureProfile,
+    TargetPolicy, Violations, limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc;
@@ -182,16 +184,18 @@ pub(crate) fn create(
     finish(violations, command())
 }
 
-pub(crate) fn get(request: v1::GetEndpointRequest) -> Result<EndpointName, Error> {
-    single("name", EndpointName::parse(&request.name))
+pub(crate) fn get(request: v1::GetEndpointRequest) -> Result<Lookup<EndpointName>, Error> {
+    let name = single("name", EndpointName::parse(&request.name))?;
+    Ok(Lookup { name, show_deleted: request.show_deleted })
 }
 
 pub(crate) fn list(request: v1::ListEndpointsRequest) -> Result<ListEndpoints, Error> {
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
-    let scope = format!("{}/endpoints", request.parent);
+    let show_deleted = request.show_deleted;
+    let scope = format!("{}/endpoints{}", request.parent, with_deleted(show_deleted));
     let page = page(&mut violations, scope, request.page_size, &request.page_token);
-    let command = || Some(ListEndpoints { tenant: parent?.0, page: page? });
+    let command = || Some(ListEndpoints { tenant: parent?.0, page: page?, show_deleted });
     finish(violations, command())
 }
 
@@ -336,6 +340,17 @@ fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
     })
 }
 
+pub(crate) fn undelete(
+    request: v1::UndeleteEndpointRequest,
+) -> Result<Undelete<EndpointName, EndpointId>, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", EndpointName::parse(&request.name));
+    let uid = uid(&mut violations, "uid", &request.uid);
+    let etag = etag(&mut violations, "etag", &request.etag);
+    let command = || Some(Undelete { name: name?, uid: uid?, etag });
+    finish(violations, command())
+}
+
 pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
     let endpoint = &view.endpoint;
     let meta = WireMeta::from(&endpoint.meta);
@@ -363,6 +378,8 @@ pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
         update_time: meta.update_time,
         etag: meta.etag,
         revision: meta.revision,
+        delete_time: view.deleted_at.map(grpc::timestamp),
+        purge_time: value::purge_time(view.deleted_at),
         signing_secret: String::new(),
     }
 }
@@ -373,9 +390,9 @@ pub(crate) fn created(created: &CreatedEndpoint) -> v1::Endpoint {
     v1::Endpoint { signing_secret: secret.unwrap_or_default(), ..message(&created.view) }
 }
 
-pub(crate) fn messages(page: &Page<EndpointView>) -> v1::ListEndpointsResponse {
+pub(crate) fn messages(page: &Page<Listed<EndpointView>>) -> v1::ListEndpointsResponse {
     let (endpoints, next_page_token) =
-        super::page::messages(page, |view| view.endpoint.slug.as_str(), message);
+        super::page::messages(page, |listed| listed.place.as_str(), |listed| message(&listed.row));
     v1::ListEndpointsResponse { endpoints, next_page_token }
 }
 

@@ -311,6 +311,7 @@ mod tests {
                 parent: PARENT.to_owned(),
                 etag: "\"4\"".to_owned(),
                 overlap: given.map(|seconds| prost_types::Duration { seconds, nanos: 0 }),
+                ..Default::default()
             })
         };
         assert_eq!(with(None).unwrap().overlap, Duration::from_secs(86_400));

@@ -11,7 +11,8 @@ const FIELD: &str = "update_mask";
 const EVERYTHING: &str = "*";
 
 /// Paths of every resource that are the server's: named or not, they are not changed.
-const OUTPUT_ONLY: [&str; 6] = ["name", "uid", "create_time", "update_time", "etag", "revision"];
+const OUTPUT_ONLY: [&str; 8] =
+    ["name", "uid", "create_time", "update_time", "etag", "revision", "delete_time", "purge_time"];
 
 /// Enough of a bad path to recognise it, and no more.
 const SHOWN_CHARS: usize = 70;

@@ -9,7 +9,9 @@ pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 mod mask;
 mod page;
+pub(crate) mod repeat;
 pub(crate) mod retry_policy;
+pub(crate) mod retry_preview;
 mod scheme;
 pub(crate) mod source;
 pub(crate) mod source_preset;
@@ -67,6 +69,24 @@ fn new_id(violations: &mut Violations, field: &str, text: String) -> Option<Opti
         return Some(None);
     }
     violations.take(field, ResourceId::new(text)).map(Some)
+}
+
+/// Which of several deleted resources of one name; none when the caller did not say.
+fn uid<I: std::str::FromStr<Err: fmt::Display>>(
+    violations: &mut Violations,
+    field: &str,
+    text: &str,
+) -> Option<Option<I>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let parsed = text.parse().map_err(|error: I::Err| format!("is {error}: use the uid of a list"));
+    violations.take(field, parsed).map(Some)
+}
+
+/// What separates the tokens of a list with deleted rows from those of one without.
+const fn with_deleted(show_deleted: bool) -> &'static str {
+    if show_deleted { "/deleted" } else { "" }
 }
 
 /// Which rows of a list.

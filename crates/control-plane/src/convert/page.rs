@@ -2,32 +2,21 @@
 
 use crate::page::Page;
 use prost::Message;
-use turnbuckle_runtime::page::PageToken;
+use turnbuckle_runtime::page::{PageToken, fitting};
 
-/// Most bytes of one page. gRPC clients refuse answers above 4 MiB unless told otherwise; a page
-/// may always have fewer rows than asked for.
-const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
-
-/// The messages of a page and the token of the next one, empty at the end.
+/// The messages of a page and the token of the next one, empty at the end. A page of large rows
+/// ends early.
 pub(super) fn messages<T, M: Message>(
     page: &Page<T>,
     key: impl Fn(&T) -> &str,
     message: impl Fn(&T) -> M,
 ) -> (Vec<M>, String) {
-    let mut messages = Vec::with_capacity(page.rows.len());
-    let mut bytes = 0;
+    let mut messages: Vec<M> = page.rows.iter().map(message).collect();
+    let fit = fitting(messages.iter().map(Message::encoded_len));
     let mut next = page.next.as_deref();
-    let mut sent = None;
-    for row in &page.rows {
-        let one = message(row);
-        bytes += one.encoded_len();
-        // The first row goes out whatever its size, or the list would never move on.
-        if bytes > PAGE_BYTES_MAX && sent.is_some() {
-            next = sent;
-            break;
-        }
-        messages.push(one);
-        sent = Some(key(row));
+    if fit < messages.len() {
+        messages.truncate(fit);
+        next = page.rows.get(fit.saturating_sub(1)).map(key);
     }
     let token = next.map(|last| PageToken::encode(&page.scope, last));
     (messages, token.unwrap_or_default())
@@ -37,6 +26,7 @@ pub(super) fn messages<T, M: Message>(
 mod tests {
     use super::*;
     use turnbuckle_proto::v1;
+    use turnbuckle_runtime::page::PAGE_BYTES_MAX;
 
     fn page(rows: &[&str], next: Option<&str>) -> Page<String> {
         let rows = rows.iter().map(|row| (*row).to_owned()).collect();

@@ -4,10 +4,12 @@ use super::{
     change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
-    new_id, page, single,
+    new_id, page, single, uid,
     value::{self, WireMeta, duration, duration_or},
+    with_deleted,
 };
 use crate::{
+    kept::{Listed, Lookup, Undelete},
     names::{RetryPolicyName, TenantName},
     page::Page,
     retry_policy::{
@@ -16,7 +18,9 @@ use crate::{
     write::Upsert,
 };
 use std::{ops::RangeInclusive, time::Duration};
-use turnbuckle_domain::{Backoff, Error, Jitter, RetryRule, Violations, retry_limits};
+use turnbuckle_domain::{
+    Backoff, Error, Jitter, RetryPolicyId, RetryRule, Violations, retry_limits,
+};
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc;
 
@@ -152,38 +156,44 @@ pub(crate) fn create(request: v1::CreateRetryPolicyRequest) -> Result<CreateRetr
     let policy = request.retry_policy.unwrap_or_default();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
     let slug = new_id(&mut violations, "retry_policy_id", request.retry_policy_id);
-    let backoff = backoff(&mut violations, policy.backoff.as_ref());
+    let rule = rule(&mut violations, &policy);
+    let labels = value::labels(&mut violations, LABELS_FIELD, policy.labels);
+    let command =
+        || Some(CreateRetryPolicy { tenant: parent?.0, slug: slug?, rule: rule?, labels: labels? });
+    finish(violations, command())
+}
+
+/// A whole rule; what is not set has its default.
+pub(super) fn rule(violations: &mut Violations, policy: &v1::RetryPolicy) -> Option<RetryRule> {
+    let backoff = backoff(violations, policy.backoff.as_ref());
     let jitter = violations.take(JITTER_FIELD, jitter(policy.jitter));
     let max_attempts = violations.take(ATTEMPTS_FIELD, max_attempts(policy.max_attempts));
     let horizon = violations.take(HORIZON_FIELD, horizon(policy.horizon.as_ref()));
     let max_retry_after =
         violations.take(RETRY_AFTER_FIELD, max_retry_after(policy.max_retry_after.as_ref()));
-    let retry_statuses = statuses(&mut violations, &policy.retry_statuses);
-    let labels = value::labels(&mut violations, LABELS_FIELD, policy.labels);
-    let command = || {
-        let rule = RetryRule {
-            backoff: backoff?,
-            jitter: jitter?,
-            max_attempts: max_attempts?,
-            horizon: horizon?,
-            max_retry_after: max_retry_after?,
-            retry_statuses: retry_statuses?,
-        };
-        Some(CreateRetryPolicy { tenant: parent?.0, slug: slug?, rule, labels: labels? })
-    };
-    finish(violations, command())
+    let retry_statuses = statuses(violations, &policy.retry_statuses);
+    Some(RetryRule {
+        backoff: backoff?,
+        jitter: jitter?,
+        max_attempts: max_attempts?,
+        horizon: horizon?,
+        max_retry_after: max_retry_after?,
+        retry_statuses: retry_statuses?,
+    })
 }
 
-pub(crate) fn get(request: v1::GetRetryPolicyRequest) -> Result<RetryPolicyName, Error> {
-    single("name", RetryPolicyName::parse(&request.name))
+pub(crate) fn get(request: v1::GetRetryPolicyRequest) -> Result<Lookup<RetryPolicyName>, Error> {
+    let name = single("name", RetryPolicyName::parse(&request.name))?;
+    Ok(Lookup { name, show_deleted: request.show_deleted })
 }
 
 pub(crate) fn list(request: v1::ListRetryPoliciesRequest) -> Result<ListRetryPolicies, Error> {
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
-    let scope = format!("{}/retryPolicies", request.parent);
+    let show_deleted = request.show_deleted;
+    let scope = format!("{}/retryPolicies{}", request.parent, with_deleted(show_deleted));
     let page = page(&mut violations, scope, request.page_size, &request.page_token);
-    let command = || Some(ListRetryPolicies { tenant: parent?.0, page: page? });
+    let command = || Some(ListRetryPolicies { tenant: parent?.0, page: page?, show_deleted });
     finish(violations, command())
 }
 
@@ -329,6 +339,17 @@ const fn wire_jitter(jitter: Jitter) -> v1::Jitter {
     }
 }
 
+pub(crate) fn undelete(
+    request: v1::UndeleteRetryPolicyRequest,
+) -> Result<Undelete<RetryPolicyName, RetryPolicyId>, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", RetryPolicyName::parse(&request.name));
+    let uid = uid(&mut violations, "uid", &request.uid);
+    let etag = etag(&mut violations, "etag", &request.etag);
+    let command = || Some(Undelete { name: name?, uid: uid?, etag });
+    finish(violations, command())
+}
+
 pub(crate) fn message(view: &RetryPolicyView) -> v1::RetryPolicy {
     let policy = &view.policy;
     let rule = &policy.rule;
@@ -349,12 +370,14 @@ pub(crate) fn message(view: &RetryPolicyView) -> v1::RetryPolicy {
         update_time: meta.update_time,
         etag: meta.etag,
         revision: meta.revision,
+        delete_time: view.deleted_at.map(grpc::timestamp),
+        purge_time: value::purge_time(view.deleted_at),
     }
 }
 
-pub(crate) fn messages(page: &Page<RetryPolicyView>) -> v1::ListRetryPoliciesResponse {
+pub(crate) fn messages(page: &Page<Listed<RetryPolicyView>>) -> v1::ListRetryPoliciesResponse {
     let (retry_policies, next_page_token) =
-        super::page::messages(page, |view| view.policy.slug.as_str(), message);
+        super::page::messages(page, |listed| listed.place.as_str(), |listed| message(&listed.row));
     v1::ListRetryPoliciesResponse { retry_policies, next_page_token }
 }
 

@@ -4,10 +4,12 @@ use super::{
     change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
-    new_id, page, single,
+    new_id, page, single, uid,
     value::{self, WireMeta},
+    with_deleted,
 };
 use crate::{
+    kept::{Listed, Lookup, Undelete},
     names::{EndpointName, SubscriptionName, TenantName},
     page::Page,
     subscription::{
@@ -17,9 +19,11 @@ use crate::{
     write::Upsert,
 };
 use turnbuckle_domain::{
-    Channels, Error, Filter, PayloadFormat, ResourceId, TypePattern, Violations, limits,
+    Channels, Error, Filter, PayloadFormat, ResourceId, SubscriptionId, TypePattern, Violations,
+    limits,
 };
 use turnbuckle_proto::v1;
+use turnbuckle_runtime::grpc;
 
 const PATTERNS_FIELD: &str = "subscription.event_types";
 const FORMAT_FIELD: &str = "subscription.payload_format";
@@ -116,16 +120,18 @@ pub(crate) fn create(request: v1::CreateSubscriptionRequest) -> Result<CreateSub
     finish(violations, command())
 }
 
-pub(crate) fn get(request: v1::GetSubscriptionRequest) -> Result<SubscriptionName, Error> {
-    single("name", SubscriptionName::parse(&request.name))
+pub(crate) fn get(request: v1::GetSubscriptionRequest) -> Result<Lookup<SubscriptionName>, Error> {
+    let name = single("name", SubscriptionName::parse(&request.name))?;
+    Ok(Lookup { name, show_deleted: request.show_deleted })
 }
 
 pub(crate) fn list(request: v1::ListSubscriptionsRequest) -> Result<ListSubscriptions, Error> {
     let mut violations = Violations::new();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
-    let scope = format!("{}/subscriptions", request.parent);
+    let show_deleted = request.show_deleted;
+    let scope = format!("{}/subscriptions{}", request.parent, with_deleted(show_deleted));
     let page = page(&mut violations, scope, request.page_size, &request.page_token);
-    let command = || Some(ListSubscriptions { tenant: parent?.0, page: page? });
+    let command = || Some(ListSubscriptions { tenant: parent?.0, page: page?, show_deleted });
     finish(violations, command())
 }
 
@@ -211,6 +217,17 @@ pub(crate) fn delete(request: v1::DeleteSubscriptionRequest) -> Result<DeleteSub
     finish(violations, name.map(|name| DeleteSubscription { name, etag }))
 }
 
+pub(crate) fn undelete(
+    request: v1::UndeleteSubscriptionRequest,
+) -> Result<Undelete<SubscriptionName, SubscriptionId>, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", SubscriptionName::parse(&request.name));
+    let uid = uid(&mut violations, "uid", &request.uid);
+    let etag = etag(&mut violations, "etag", &request.etag);
+    let command = || Some(Undelete { name: name?, uid: uid?, etag });
+    finish(violations, command())
+}
+
 pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
     let subscription = &view.subscription;
     let meta = WireMeta::from(&subscription.meta);
@@ -229,12 +246,14 @@ pub(crate) fn message(view: &SubscriptionView) -> v1::Subscription {
         update_time: meta.update_time,
         etag: meta.etag,
         revision: meta.revision,
+        delete_time: view.deleted_at.map(grpc::timestamp),
+        purge_time: value::purge_time(view.deleted_at),
     }
 }
 
-pub(crate) fn messages(page: &Page<SubscriptionView>) -> v1::ListSubscriptionsResponse {
+pub(crate) fn messages(page: &Page<Listed<SubscriptionView>>) -> v1::ListSubscriptionsResponse {
     let (subscriptions, next_page_token) =
-        super::page::messages(page, |view| view.subscription.slug.as_str(), message);
+        super::page::messages(page, |listed| listed.place.as_str(), |listed| message(&listed.row));
     v1::ListSubscriptionsResponse { subscriptions, next_page_token }
 }
 

@@ -1,7 +1,7 @@
 //! Single values: texts, labels, durations, times.
 
 use std::{collections::HashMap, ops::RangeInclusive, time::Duration};
-use turnbuckle_domain::{Labels, Meta, Revision, Violations, limits};
+use turnbuckle_domain::{KEPT_DELETED, Labels, Meta, Revision, Timestamp, Violations, limits};
 use turnbuckle_runtime::grpc::{from_duration, timestamp};
 
 const SECOND: u64 = 1;
@@ -128,6 +128,11 @@ pub(super) fn made(meta: &Meta, text: impl FnOnce() -> String) -> String {
         Revision::ZERO => String::new(),
         _ => text(),
     }
+}
+
+/// When a deleted resource is purged.
+pub(super) fn purge_time(deleted_at: Option<Timestamp>) -> Option<prost_types::Timestamp> {
+    deleted_at.map(|at| timestamp(at + KEPT_DELETED))
 }
 
 /// The id of a resource, once it has been made.

@@ -1,6 +1,6 @@
 //! The Endpoints service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_change, decode_once, refuse};
 use crate::{Dependencies, convert::endpoint as convert, endpoint::Endpoints};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -30,7 +30,7 @@ impl Contract for Service {
         request: Request<v1::CreateEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
         let method = (SERVICE_NAME, "CreateEndpoint");
-        let (by, command) = decode_change(&self.0.0, method, request, |request| {
+        let (by, command) = decode_once(&self.0.0, method, request, |request| {
             convert::create(request, self.targets())
         })?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
@@ -60,7 +60,7 @@ impl Contract for Service {
         request: Request<v1::UpdateEndpointRequest>,
     ) -> Result<Response<v1::Endpoint>, Status> {
         let method = (SERVICE_NAME, "UpdateEndpoint");
-        let (by, command) = decode_change(&self.0.0, method, request, |request| {
+        let (by, command) = decode_once(&self.0.0, method, request, |request| {
             convert::upsert(request, self.targets())
         })?;
         let answer = self.0.upsert(&by, &command).await.map_err(refuse)?;
@@ -94,6 +94,16 @@ impl Contract for Service {
         let method = (SERVICE_NAME, "EnableEndpoint");
         let (by, command) = decode_change(&self.0.0, method, request, convert::enable)?;
         let answer = self.0.enable(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn undelete_endpoint(
+        &self,
+        request: Request<v1::UndeleteEndpointRequest>,
+    ) -> Result<Response<v1::Endpoint>, Status> {
+        let method = (SERVICE_NAME, "UndeleteEndpoint");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::undelete)?;
+        let answer = self.0.undelete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 }

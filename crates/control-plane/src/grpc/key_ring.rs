@@ -1,6 +1,6 @@
 //! The Keys service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_once, refuse};
 use crate::{Dependencies, convert::key_ring as convert, key_ring::Keys};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -34,7 +34,7 @@ impl Contract for Service {
         request: Request<v1::StageKeyRequest>,
     ) -> Result<Response<v1::Key>, Status> {
         let method = (SERVICE_NAME, "StageKey");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::stage)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::stage)?;
         let answer = self.0.stage(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
@@ -44,7 +44,7 @@ impl Contract for Service {
         request: Request<v1::ActivateKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
         let method = (SERVICE_NAME, "ActivateKey");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::activate)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::activate)?;
         let answer = self.0.activate(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
@@ -54,7 +54,7 @@ impl Contract for Service {
         request: Request<v1::RotateKeyRequest>,
     ) -> Result<Response<v1::Key>, Status> {
         let method = (SERVICE_NAME, "RotateKey");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::rotate)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::rotate)?;
         let answer = self.0.rotate(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
@@ -64,7 +64,7 @@ impl Contract for Service {
         request: Request<v1::RollbackKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
         let method = (SERVICE_NAME, "RollbackKey");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::rollback)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::rollback)?;
         let answer = self.0.rollback(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
@@ -74,7 +74,7 @@ impl Contract for Service {
         request: Request<v1::RevokeKeyRequest>,
     ) -> Result<Response<v1::KeyRing>, Status> {
         let method = (SERVICE_NAME, "RevokeKey");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::revoke)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::revoke)?;
         let answer = self.0.revoke(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }

@@ -14,7 +14,10 @@ pub(crate) mod tenant;
 use crate::{
     Dependencies,
     by::{By, Call},
-    convert::change::ChangeRequest,
+    convert::{
+        change::ChangeRequest,
+        repeat::{Repeatable, both, request_key},
+    },
 };
 use tonic::{Request, Status};
 use turnbuckle_domain::{Caller, Error};
@@ -36,23 +39,43 @@ const REQUEST_ID: &str = "x-request-id";
 /// Who asks for a change and what for; `method` is the service and the method that was called.
 fn decode_change<M: ChangeRequest, C>(
     on: &Dependencies,
-    (service, method): (&str, &str),
+    method: (&str, &str),
     request: Request<M>,
     convert: impl FnOnce(M) -> Result<C, Error>,
 ) -> Result<(By, C), Status> {
     let caller = caller(&request).map_err(refuse)?;
-    let request_id = request.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    let mut call = Call {
-        method: format!("{service}/{method}"),
-        request_id: request_id.map(str::to_owned),
-        reason: String::new(),
-        validate_only: false,
-    };
-    let message = request.into_inner();
-    call.validate_only = message.validate_only();
-    call.reason = message.reason().to_owned();
+    let (call, message) = call(method, request);
     let command = convert(message).map_err(refuse)?;
     Ok((on.by(caller, call), command))
+}
+
+/// The same for a change that makes one thing however often it is asked for.
+fn decode_once<M: ChangeRequest + Repeatable, C>(
+    on: &Dependencies,
+    method: (&str, &str),
+    request: Request<M>,
+    convert: impl FnOnce(M) -> Result<C, Error>,
+) -> Result<(By, C), Status> {
+    let caller = caller(&request).map_err(refuse)?;
+    let (mut call, message) = call(method, request);
+    let key = request_key(&message, &caller.subject);
+    let (key, command) = both(key, convert(message)).map_err(refuse)?;
+    call.request = key;
+    Ok((on.by(caller, call), command))
+}
+
+fn call<M: ChangeRequest>((service, method): (&str, &str), request: Request<M>) -> (Call, M) {
+    let request_id = request.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let request_id = request_id.map(str::to_owned);
+    let message = request.into_inner();
+    let call = Call {
+        method: format!("{service}/{method}"),
+        request_id,
+        reason: message.reason().to_owned(),
+        validate_only: message.validate_only(),
+        request: None,
+    };
+    (call, message)
 }
 
 fn refuse(error: Error) -> Status {

@@ -1,7 +1,11 @@
 //! The RetryPolicies service.
 
-use super::{decode, decode_change, refuse};
-use crate::{Dependencies, convert::retry_policy as convert, retry_policy::RetryPolicies};
+use super::{decode, decode_change, decode_once, refuse};
+use crate::{
+    Dependencies,
+    convert::{retry_policy as convert, retry_preview as preview},
+    retry_policy::RetryPolicies,
+};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use turnbuckle_proto::v1::{
@@ -25,7 +29,7 @@ impl Contract for Service {
         request: Request<v1::CreateRetryPolicyRequest>,
     ) -> Result<Response<v1::RetryPolicy>, Status> {
         let method = (SERVICE_NAME, "CreateRetryPolicy");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::create)?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
@@ -66,5 +70,24 @@ impl Contract for Service {
         let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
         self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
+    }
+
+    async fn undelete_retry_policy(
+        &self,
+        request: Request<v1::UndeleteRetryPolicyRequest>,
+    ) -> Result<Response<v1::RetryPolicy>, Status> {
+        let method = (SERVICE_NAME, "UndeleteRetryPolicy");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::undelete)?;
+        let answer = self.0.undelete(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn preview_retry_policy(
+        &self,
+        request: Request<v1::PreviewRetryPolicyRequest>,
+    ) -> Result<Response<v1::PreviewRetryPolicyResponse>, Status> {
+        let (caller, command) = decode(request, preview::preview)?;
+        let answer = self.0.preview(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(preview::planned(&answer)))
     }
 }

@@ -1,6 +1,6 @@
 //! The Subscriptions service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_change, decode_once, refuse};
 use crate::{Dependencies, convert::subscription as convert, subscription::Subscriptions};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -25,7 +25,7 @@ impl Contract for Service {
         request: Request<v1::CreateSubscriptionRequest>,
     ) -> Result<Response<v1::Subscription>, Status> {
         let method = (SERVICE_NAME, "CreateSubscription");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::create)?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
@@ -66,5 +66,15 @@ impl Contract for Service {
         let (by, command) = decode_change(&self.0.0, method, request, convert::delete)?;
         self.0.delete(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(()))
+    }
+
+    async fn undelete_subscription(
+        &self,
+        request: Request<v1::UndeleteSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        let method = (SERVICE_NAME, "UndeleteSubscription");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::undelete)?;
+        let answer = self.0.undelete(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
     }
 }

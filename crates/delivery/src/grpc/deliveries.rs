@@ -1,6 +1,6 @@
 //! The Deliveries service.
 
-use super::{convert, events};
+use super::{convert, events, list};
 use crate::{
     config::ConfigHandle,
     plane::{DeliveryPlane, WakeHandle},
@@ -8,8 +8,8 @@ use crate::{
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use turnbuckle_domain::{
-    Caller, Clock, DeliveryFilter, DeliveryId, DeliveryView, EndpointId, Error, EventUid, Finished,
-    History, Precondition, ResourceId, TenantId, WakeHint as _,
+    Attempt, Caller, Clock, DeliveryFilter, DeliveryId, DeliveryView, EndpointId, Error, EventUid,
+    Finished, History, Precondition, ResourceId, TenantId, WakeHint as _,
 };
 use turnbuckle_proto::v1::{self, deliveries_server::Deliveries};
 use turnbuckle_runtime::{
@@ -78,11 +78,9 @@ impl DeliveriesService {
             .map_err(|_| Error::invalid("page_token", "is not one of this list"))?;
         let limit = page_size(request.page_size)?;
         let views = self.history.deliveries(tenant, &filter, after, limit).await?;
-        let next = (views.len() == usize::from(limit)).then(|| views.last()).flatten();
-        let next_page_token = next
-            .map(|view| PageToken::encode(&scope, &view.delivery.id.to_string()))
-            .unwrap_or_default();
-        let deliveries = views.into_iter().map(|view| convert::delivery(&slug, view)).collect();
+        let key = |view: &DeliveryView| view.delivery.id.to_string();
+        let message = |view| convert::delivery(&slug, view);
+        let (deliveries, next_page_token) = list::page(views, limit, &scope, key, message);
         Ok(v1::ListDeliveriesResponse { deliveries, next_page_token })
     }
 
@@ -105,13 +103,23 @@ impl DeliveriesService {
     async fn attempts(
         &self,
         caller: &Caller,
-        name: &str,
+        request: v1::ListAttemptsRequest,
     ) -> Result<v1::ListAttemptsResponse, Error> {
+        let name = request.parent.as_str();
         let named = self.named(caller, "parent", name)?;
+        let scope = format!("attempts {} {}", named.slug, named.id);
+        let after = PageToken::decode(&scope, &request.page_token)?
+            .map(|last| last.parse::<u32>())
+            .transpose()
+            .map_err(|_| Error::invalid("page_token", "is not one of this list"))?;
+        let limit = page_size(request.page_size)?;
         self.view(&named, name).await?;
-        let attempts = self.history.attempts(named.tenant, named.id).await?;
-        let attempts = attempts.into_iter().map(|attempt| convert::attempt(name, attempt));
-        Ok(v1::ListAttemptsResponse { attempts: attempts.collect() })
+        let after = after.unwrap_or_default();
+        let attempts = self.history.attempts(named.tenant, named.id, after, limit).await?;
+        let key = |attempt: &Attempt| attempt.number.to_string();
+        let message = |attempt| convert::attempt(name, attempt);
+        let (attempts, next_page_token) = list::page(attempts, limit, &scope, key, message);
+        Ok(v1::ListAttemptsResponse { attempts, next_page_token })
     }
 
     async fn retry(&self, caller: &Caller, name: &str) -> Result<v1::Delivery, Error> {
@@ -197,7 +205,7 @@ impl Deliveries for DeliveriesService {
         request: Request<v1::ListAttemptsRequest>,
     ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
         let caller = caller(&request).map_err(|error| status(&error))?;
-        let answer = self.attempts(&caller, &request.get_ref().parent).await;
+        let answer = self.attempts(&caller, request.into_inner()).await;
         answer.map(Response::new).map_err(|error| status(&error))
     }
 

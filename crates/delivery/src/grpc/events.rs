@@ -1,12 +1,12 @@
 //! The Events service.
 
-use super::convert;
+use super::{convert, list};
 use crate::{config::ConfigHandle, plane::DeliveryPlane, publish::Publisher};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use turnbuckle_domain::{
-    Caller, Error, EventDraft, EventFilter, EventUid, History, ResourceId, TenantId, TypeName,
-    event_limits,
+    Caller, Error, Event, EventDraft, EventFilter, EventUid, History, ResourceId, TenantId,
+    TypeName, event_limits,
 };
 use turnbuckle_proto::v1::{self, events_server::Events};
 use turnbuckle_runtime::{
@@ -84,10 +84,9 @@ impl EventsService {
             .map_err(|_| Error::invalid("page_token", "is not one of this list"))?;
         let limit = page_size(request.page_size)?;
         let events = self.history.events(tenant, &filter, after, limit).await?;
-        let next = (events.len() == usize::from(limit)).then(|| events.last()).flatten();
-        let next_page_token =
-            next.map(|event| PageToken::encode(&scope, &event.uid.to_string())).unwrap_or_default();
-        let events = events.into_iter().map(|event| convert::event(&slug, event)).collect();
+        let key = |event: &Event| event.uid.to_string();
+        let message = |event| convert::event(&slug, event);
+        let (events, next_page_token) = list::page(events, limit, &scope, key, message);
         Ok(v1::ListEventsResponse { events, next_page_token })
     }
 

@@ -3,6 +3,7 @@
 mod convert;
 mod deliveries;
 mod events;
+mod list;
 
 use crate::plane::DeliveryPlane;
 use deliveries::DeliveriesService;

@@ -6,6 +6,7 @@
 
 use super::{Key, KeyRing, KeyState};
 use crate::{EndpointId, KeyId, Precondition, SourceId, Timestamp};
+use uuid::Uuid;
 
 /// Bounds of rings that verify, each with its reason.
 pub mod incoming_limits {
@@ -28,6 +29,17 @@ pub enum KeyOwner {
     Endpoint(EndpointId),
     /// Its keys verify.
     Source(SourceId),
+}
+
+impl KeyOwner {
+    /// Its id, whatever it is.
+    #[must_use]
+    pub const fn uuid(self) -> Uuid {
+        match self {
+            Self::Endpoint(id) => id.uuid(),
+            Self::Source(id) => id.uuid(),
+        }
+    }
 }
 
 impl From<EndpointId> for KeyOwner {

@@ -16,6 +16,9 @@ pub const ERROR_DOMAIN: &str = "turnbuckle.dev";
 /// Longest text of one field of the details. Texts may repeat what the caller sent.
 const TEXT_MAX: usize = 300;
 
+/// Where a request's id stands in requests.
+const REQUEST_ID_FIELD: &str = "request_id";
+
 /// Most bytes of violations in one status. Details travel base64-coded in one header, and common
 /// proxies take 8 KiB of headers; this leaves room for the message and the rest.
 const VIOLATIONS_MAX: usize = 4096;
@@ -41,6 +44,15 @@ pub fn status(error: &Error) -> Status {
         Error::Precondition { kind, subject, message } => {
             let (subject, message) = (clip(subject, TEXT_MAX), clip(message, TEXT_MAX));
             details.add_precondition_failure_violation(kind.reason(), subject, message);
+        }
+        Error::RequestIdReused { request_id } => {
+            facts.insert("request_id".to_owned(), clip(request_id, TEXT_MAX));
+            details.add_bad_request_violation(REQUEST_ID_FIELD, message.clone());
+        }
+        Error::QuotaExceeded { tenant, what, limit, setting } => {
+            facts.insert("limit".to_owned(), limit.to_string());
+            facts.insert("setting".to_owned(), (*setting).to_owned());
+            details.add_quota_failure_violation(format!("{tenant}/{what}"), message.clone());
         }
         Error::Anomaly { event_id, source_name } => {
             facts.insert("event_id".to_owned(), clip(event_id, TEXT_MAX));
@@ -69,14 +81,14 @@ pub fn status(error: &Error) -> Status {
 
 const fn code(error: &Error) -> Code {
     match error {
-        Error::Invalid(_) => Code::InvalidArgument,
+        Error::Invalid(_) | Error::RequestIdReused { .. } => Code::InvalidArgument,
         Error::NotFound { .. } => Code::NotFound,
         Error::AlreadyExists { .. } | Error::Anomaly { .. } => Code::AlreadyExists,
         Error::Stale { .. } => Code::Aborted,
         Error::Precondition { .. } => Code::FailedPrecondition,
         Error::Unauthenticated { .. } => Code::Unauthenticated,
         Error::PermissionDenied => Code::PermissionDenied,
-        Error::Exhausted { .. } => Code::ResourceExhausted,
+        Error::Exhausted { .. } | Error::QuotaExceeded { .. } => Code::ResourceExhausted,
         Error::Unavailable { .. } => Code::Unavailable,
         Error::Internal { .. } => Code::Internal,
     }

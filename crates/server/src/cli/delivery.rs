@@ -15,11 +15,22 @@ pub enum Verb {
     /// Shows one delivery.
     Get(Target),
     /// Lists the attempts of a delivery, first one first.
-    Attempts(Target),
+    Attempts(AttemptsArgs),
     /// Tries now; a finished delivery is opened again.
     Retry(Target),
     /// Ends a waiting delivery without sending.
     Cancel(Target),
+}
+
+/// Options of `delivery attempts`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AttemptsArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: Target,
+    /// How many.
+    #[command(flatten)]
+    pub list: ListArgs,
 }
 
 /// Where a delivery stands.
@@ -70,11 +81,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let full = |target: Target| Collection::Deliveries.name(&parent, &target.name);
     let delivery = match verb {
         Verb::List(args) => return list(args, session).await,
-        Verb::Attempts(target) => {
-            let request = v1::ListAttemptsRequest { parent: full(target)? };
-            let attempts = deliveries.list_attempts(request).await?.into_inner().attempts;
-            return session.output.many(&attempts);
-        }
+        Verb::Attempts(args) => return attempts(full(args.target)?, args.list, session).await,
         Verb::Get(target) => {
             let name = full(target)?;
             deliveries.get_delivery(v1::GetDeliveryRequest { name }).await?
@@ -98,6 +105,17 @@ async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
         let request = v1::ListDeliveriesRequest { page_size, page_token, ..filter.clone() };
         let page = deliveries.list_deliveries(request).await?.into_inner();
         Ok((page.deliveries, page.next_page_token))
+    })
+    .await
+}
+
+async fn attempts(parent: String, args: ListArgs, session: &mut Session) -> anyhow::Result<()> {
+    let mut deliveries = session.client.deliveries();
+    show_pages(&mut session.output, args.limit, async |page_size, page_token| {
+        let parent = parent.clone();
+        let request = v1::ListAttemptsRequest { parent, page_size, page_token };
+        let page = deliveries.list_attempts(request).await?.into_inner();
+        Ok((page.attempts, page.next_page_token))
     })
     .await
 }

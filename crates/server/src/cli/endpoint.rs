@@ -2,9 +2,10 @@
 
 use super::{
     common::{
-        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
-        read_secret, show_pages, upsert_name,
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, Mask, everything, read_secret,
+        show_pages, upsert_name,
     },
+    deleted::{FindArgs, FindTarget, UndeleteArgs},
     error::Usage,
     global::Session,
     names::Collection,
@@ -18,13 +19,16 @@ pub enum Verb {
     /// Creates an endpoint. The answer shows its signing secret, once.
     Create(CreateArgs),
     /// Shows one endpoint.
-    Get(Target),
+    Get(FindTarget),
     /// Lists the tenant's endpoints.
-    List(ListArgs),
+    List(FindArgs),
     /// Changes an endpoint. Deliveries that wait use the new values.
     Update(UpdateArgs),
-    /// Deletes an endpoint with its subscriptions and keys. Deliveries that wait are cancelled.
+    /// Deletes an endpoint with its subscriptions. Deliveries that wait are cancelled, and its keys sign
+    /// nothing. It can be undeleted for 30 days.
     Delete(GuardedTarget),
+    /// Brings a deleted endpoint back, with its keys and the subscriptions that went with it.
+    Undelete(UndeleteArgs),
     /// Starts sending again.
     Enable(GuardedTarget),
     /// Stops sending. Deliveries that wait are cancelled, and later events do not match.
@@ -140,6 +144,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let dry_run = match &verb {
         Verb::Create(args) => args.mode.dry.dry_run,
         Verb::Update(args) => args.dry.dry_run,
+        Verb::Undelete(args) => args.dry.dry_run,
         _ => false,
     };
     let mut endpoints = session.client.endpoints();
@@ -148,20 +153,21 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let endpoint = match verb {
         Verb::Create(args) if args.mode.upsert => {
             let request = upsert(create(parent, args)?)?;
-            endpoints.update_endpoint(request).await?
+            session.client.update_endpoint(request).await?
         }
-        Verb::Create(args) => endpoints.create_endpoint(create(parent, args)?).await?,
+        Verb::Create(args) => session.client.create_endpoint(create(parent, args)?).await?,
         Verb::Get(target) => {
-            let name = full(&target.name)?;
-            endpoints.get_endpoint(v1::GetEndpointRequest { name }).await?
+            let (name, show_deleted) = (full(&target.name)?, target.show_deleted);
+            let request = v1::GetEndpointRequest { name, show_deleted };
+            endpoints.get_endpoint(request).await?.into_inner()
         }
         Verb::Update(args) => {
             let request = update(&parent, full(&args.target.name)?, args)?;
-            endpoints.update_endpoint(request).await?
+            endpoints.update_endpoint(request).await?.into_inner()
         }
         Verb::Enable(target) => {
             let (name, etag) = (full(&target.name)?, target.etag);
-            endpoints.enable_endpoint(v1::EnableEndpointRequest { name, etag }).await?
+            endpoints.enable_endpoint(v1::EnableEndpointRequest { name, etag }).await?.into_inner()
         }
         Verb::Disable(args) => {
             let request = v1::DisableEndpointRequest {
@@ -169,17 +175,18 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 etag: args.target.etag,
                 reason: args.reason,
             };
-            endpoints.disable_endpoint(request).await?
+            endpoints.disable_endpoint(request).await?.into_inner()
         }
-        Verb::List(args) => {
-            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
-                let parent = parent.clone();
-                let request = v1::ListEndpointsRequest { parent, page_size, page_token };
-                let page = endpoints.list_endpoints(request).await?.into_inner();
-                Ok((page.endpoints, page.next_page_token))
-            })
-            .await;
+        Verb::Undelete(args) => {
+            let request = v1::UndeleteEndpointRequest {
+                name: full(&args.target.name)?,
+                uid: args.uid,
+                etag: args.target.etag,
+                validate_only: args.dry.dry_run,
+            };
+            endpoints.undelete_endpoint(request).await?.into_inner()
         }
+        Verb::List(args) => return list(args, session).await,
         Verb::Delete(target) => {
             let name = full(&target.name)?;
             let request = v1::DeleteEndpointRequest { name: name.clone(), etag: target.etag };
@@ -187,9 +194,21 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(endpoint.get_ref())?;
+    session.output.one(&endpoint)?;
     session.output.note_dry_run(dry_run)?;
-    session.output.note_secret(&endpoint.get_ref().signing_secret)
+    session.output.note_secret(&endpoint.signing_secret)
+}
+
+async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
+    let (parent, show_deleted) = (session.parent.clone(), args.show_deleted);
+    let mut service = session.client.endpoints();
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let parent = parent.clone();
+        let request = v1::ListEndpointsRequest { parent, page_size, page_token, show_deleted };
+        let page = service.list_endpoints(request).await?.into_inner();
+        Ok((page.endpoints, page.next_page_token))
+    })
+    .await
 }
 
 fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpointRequest> {
@@ -202,6 +221,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpoint
         endpoint: Some(endpoint),
         secret: read_secret(args.secret_file.as_deref())?,
         validate_only: args.mode.dry.dry_run,
+        ..Default::default()
     })
 }
 
@@ -214,6 +234,7 @@ fn upsert(request: v1::CreateEndpointRequest) -> Result<v1::UpdateEndpointReques
         update_mask: everything(),
         allow_missing: true,
         validate_only,
+        ..Default::default()
     })
 }
 

@@ -133,16 +133,16 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let event_type = match verb {
         Verb::Create(args) if args.mode.upsert => {
             let request = upsert(create(parent, args))?;
-            types.update_event_type(request).await?
+            types.update_event_type(request).await?.into_inner()
         }
-        Verb::Create(args) => types.create_event_type(create(parent, args)).await?,
+        Verb::Create(args) => session.client.create_event_type(create(parent, args)).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            types.get_event_type(v1::GetEventTypeRequest { name }).await?
+            types.get_event_type(v1::GetEventTypeRequest { name }).await?.into_inner()
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
-            types.update_event_type(update(name, args)?).await?
+            types.update_event_type(update(name, args)?).await?.into_inner()
         }
         Verb::List(args) => {
             return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
@@ -161,7 +161,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Version(verb) => return event_type_version::run(verb, session).await,
     };
-    session.output.one(event_type.get_ref())?;
+    session.output.one(&event_type)?;
     session.output.note_dry_run(dry_run)
 }
 
@@ -179,6 +179,7 @@ fn create(parent: String, args: CreateArgs) -> v1::CreateEventTypeRequest {
         event_type_id: args.id,
         event_type: Some(event_type),
         validate_only: args.mode.dry.dry_run,
+        ..Default::default()
     }
 }
 

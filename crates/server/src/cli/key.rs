@@ -175,7 +175,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Status(args) => {
             let parent = args.owner.name(&session.parent)?;
             let name = format!("{parent}/keyRing");
-            keys.get_key_ring(v1::GetKeyRingRequest { name }).await?
+            keys.get_key_ring(v1::GetKeyRingRequest { name }).await?.into_inner()
         }
         Verb::Stage(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
@@ -186,9 +186,10 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 algorithm,
                 secret,
                 validate_only: args.dry.dry_run,
+                ..Default::default()
             };
-            let key = keys.stage_key(request).await?;
-            return show_new_key(session, key.get_ref(), args.dry);
+            let key = session.client.stage_key(request).await?;
+            return show_new_key(session, &key, args.dry);
         }
         Verb::Rotate(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
@@ -203,27 +204,32 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 overlap,
                 force,
                 validate_only: args.dry.dry_run,
+                ..Default::default()
             };
-            let key = keys.rotate_key(request).await?;
-            return show_new_key(session, key.get_ref(), args.dry);
+            let key = session.client.rotate_key(request).await?;
+            return show_new_key(session, &key, args.dry);
         }
         Verb::Activate(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let overlap = args.overlap.map(Span::to_proto);
-            keys.activate_key(v1::ActivateKeyRequest { parent, etag, overlap }).await?
+            let request = v1::ActivateKeyRequest { parent, etag, overlap, ..Default::default() };
+            session.client.activate_key(request).await?
         }
         Verb::Rollback(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let overlap = args.overlap.map(Span::to_proto);
-            keys.rollback_key(v1::RollbackKeyRequest { parent, etag, overlap }).await?
+            let request = v1::RollbackKeyRequest { parent, etag, overlap, ..Default::default() };
+            session.client.rollback_key(request).await?
         }
         Verb::Revoke(args) => {
             let (parent, etag) = guarded(session, args.ring).await?;
             let name = names::key(&parent, &args.key)?;
-            keys.revoke_key(v1::RevokeKeyRequest { name, etag, reason: args.reason }).await?
+            let reason = args.reason;
+            let request = v1::RevokeKeyRequest { name, etag, reason, ..Default::default() };
+            session.client.revoke_key(request).await?
         }
     };
-    show_ring(session, ring.get_ref())
+    show_ring(session, &ring)
 }
 
 /// The owner's name and the etag to send: the one given, or the present one.

@@ -8,6 +8,7 @@
 //! # Invariants
 //! - stdout carries data only; notes and errors go to stderr.
 //! - JSON and YAML are the contract's own proto3 JSON form, made from its descriptors.
+//! - What creates or changes keys has an id of its own, so a lost answer costs no secret.
 //! - A secret is printed only in the answer that makes it.
 //! - A closed pipe ends the output quietly.
 
@@ -16,6 +17,7 @@ mod apply;
 mod audit;
 mod common;
 mod completion;
+mod deleted;
 mod delivery;
 mod endpoint;
 mod error;
@@ -26,6 +28,7 @@ mod global;
 mod key;
 mod names;
 mod output;
+mod preview;
 mod render;
 mod resource;
 mod retry_policy;

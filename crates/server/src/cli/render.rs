@@ -21,11 +21,19 @@ const PAYLOAD_SHOWN_MAX: usize = 400;
 /// Rows under upper-case titles.
 pub(crate) fn list(columns: &[Column], messages: &[DynamicMessage], now: Timestamp) -> String {
     let mut table = plain_table();
-    table.set_header(columns.iter().map(|column| column.title));
+    let shown: Vec<&Column> = columns.iter().filter(|column| is_shown(column, messages)).collect();
+    table.set_header(shown.iter().map(|column| column.title));
     for message in messages {
-        table.add_row(columns.iter().map(|column| cell(column, message, now)));
+        table.add_row(shown.iter().map(|column| cell(column, message, now)));
     }
     finish(&table)
+}
+
+/// A column that few rows fill is there only when one does.
+fn is_shown(column: &Column, messages: &[DynamicMessage]) -> bool {
+    let fills =
+        |message: &DynamicMessage| column.paths.iter().any(|path| lookup(message, path).is_some());
+    column.style != Style::RareAge || messages.iter().any(fills)
 }
 
 /// One message, a field a line.
@@ -78,7 +86,7 @@ fn cell(column: &Column, message: &DynamicMessage, now: Timestamp) -> String {
         return MISSING.to_owned();
     };
     let shown = match (column.style, value.as_ref()) {
-        (Style::Age, Value::Message(time)) => relative(time, now),
+        (Style::Age | Style::RareAge, Value::Message(time)) => relative(time, now),
         (Style::Short, Value::String(name)) => {
             printable(name.rsplit('/').next().unwrap_or_default())
         }

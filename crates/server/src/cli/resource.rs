@@ -20,6 +20,8 @@ pub(crate) enum Style {
     Short,
     /// A time relative to now.
     Age,
+    /// The same, in a column that is shown only when a row has such a time.
+    RareAge,
     /// A number whose zero means that there is none.
     Code,
 }
@@ -50,6 +52,7 @@ const fn age(title: &'static str, paths: &'static [&'static str]) -> Column {
 const NAME: Column = short("NAME", &["name"]);
 const LABELS: Column = plain("LABELS", &["labels"]);
 const CREATED: Column = age("CREATED", &["create_time"]);
+const DELETED: Column = Column { title: "DELETED", paths: &["delete_time"], style: Style::RareAge };
 
 macro_rules! resources {
     ($($message:ident: [$($column:expr),* $(,)?];)*) => {
@@ -75,6 +78,7 @@ resources! {
         plain("SIGNATURE", &["signature_profile"]),
         short("RETRY POLICY", &["retry_policy"]),
         CREATED,
+        DELETED,
     ];
     Subscription: [
         NAME,
@@ -84,6 +88,7 @@ resources! {
         plain("FILTER", &["filter"]),
         plain("CHANNELS", &["channels"]),
         CREATED,
+        DELETED,
     ];
     RetryPolicy: [
         NAME,
@@ -93,6 +98,7 @@ resources! {
         plain("ATTEMPTS", &["max_attempts"]),
         plain("HORIZON", &["horizon"]),
         CREATED,
+        DELETED,
     ];
     Source: [
         NAME,
@@ -178,4 +184,21 @@ resources! {
         plain("RETRY-AFTER", &["retry_after_honoured"]),
         plain("DETAIL", &["detail"]),
     ];
+}
+
+/// No resource and without a name: the attempts of a preview are told by their numbers.
+impl Resource for v1::PlannedAttempt {
+    const MESSAGE: &'static str = "turnbuckle.v1.PlannedAttempt";
+    const COLUMNS: &'static [Column] = &[
+        plain("ATTEMPT", &["number"]),
+        plain("AFTER AT LEAST", &["delay_min"]),
+        plain("AT MOST", &["delay_max"]),
+        plain("EARLIEST", &["earliest"]),
+        plain("LATEST", &["latest"]),
+        plain("UNCERTAIN", &["uncertain"]),
+    ];
+
+    fn name(&self) -> &str {
+        ""
+    }
 }

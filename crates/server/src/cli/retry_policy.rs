@@ -2,12 +2,14 @@
 
 use super::{
     common::{
-        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
-        show_pages, upsert_name,
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, Mask, everything, show_pages,
+        upsert_name,
     },
+    deleted::{FindArgs, FindTarget, UndeleteArgs},
     error::Usage,
     global::Session,
     names::Collection,
+    preview::{self, PreviewArgs},
     values::Span,
 };
 use turnbuckle_proto::v1::{self, retry_policy::Backoff};
@@ -18,13 +20,17 @@ pub enum Verb {
     /// Creates a retry policy.
     Create(CreateArgs),
     /// Shows one retry policy.
-    Get(Target),
+    Get(FindTarget),
     /// Lists the tenant's retry policies.
-    List(ListArgs),
+    List(FindArgs),
     /// Changes a retry policy. It applies to deliveries not yet finished.
     Update(UpdateArgs),
-    /// Deletes a retry policy that no endpoint uses.
+    /// Deletes a retry policy that no endpoint uses. It can be undeleted for 30 days.
     Delete(GuardedTarget),
+    /// Brings a deleted retry policy back.
+    Undelete(UndeleteArgs),
+    /// Shows when a delivery that keeps failing would be tried.
+    Preview(PreviewArgs),
 }
 
 /// How delays are spread.
@@ -127,6 +133,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let dry_run = match &verb {
         Verb::Create(args) => args.mode.dry.dry_run,
         Verb::Update(args) => args.dry.dry_run,
+        Verb::Undelete(args) => args.dry.dry_run,
         _ => false,
     };
     let mut policies = session.client.retry_policies();
@@ -135,26 +142,29 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let policy = match verb {
         Verb::Create(args) if args.mode.upsert => {
             let request = upsert(create(parent, args))?;
-            policies.update_retry_policy(request).await?
+            policies.update_retry_policy(request).await?.into_inner()
         }
-        Verb::Create(args) => policies.create_retry_policy(create(parent, args)).await?,
+        Verb::Create(args) => session.client.create_retry_policy(create(parent, args)).await?,
         Verb::Get(target) => {
-            let name = full(&target.name)?;
-            policies.get_retry_policy(v1::GetRetryPolicyRequest { name }).await?
+            let (name, show_deleted) = (full(&target.name)?, target.show_deleted);
+            let request = v1::GetRetryPolicyRequest { name, show_deleted };
+            policies.get_retry_policy(request).await?.into_inner()
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
-            policies.update_retry_policy(update(name, args)?).await?
+            policies.update_retry_policy(update(name, args)?).await?.into_inner()
         }
-        Verb::List(args) => {
-            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
-                let parent = parent.clone();
-                let request = v1::ListRetryPoliciesRequest { parent, page_size, page_token };
-                let page = policies.list_retry_policies(request).await?.into_inner();
-                Ok((page.retry_policies, page.next_page_token))
-            })
-            .await;
+        Verb::Undelete(args) => {
+            let request = v1::UndeleteRetryPolicyRequest {
+                name: full(&args.target.name)?,
+                uid: args.uid,
+                etag: args.target.etag,
+                validate_only: args.dry.dry_run,
+            };
+            policies.undelete_retry_policy(request).await?.into_inner()
         }
+        Verb::Preview(args) => return preview::run(args, session).await,
+        Verb::List(args) => return list(args, session).await,
         Verb::Delete(target) => {
             let name = full(&target.name)?;
             let request = v1::DeleteRetryPolicyRequest { name: name.clone(), etag: target.etag };
@@ -162,8 +172,25 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(policy.get_ref())?;
+    session.output.one(&policy)?;
     session.output.note_dry_run(dry_run)
+}
+
+async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
+    let (parent, show_deleted) = (session.parent.clone(), args.show_deleted);
+    let mut service = session.client.retry_policies();
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let parent = parent.clone();
+        let request = v1::ListRetryPoliciesRequest { parent, page_size, page_token, show_deleted };
+        let page = service.list_retry_policies(request).await?.into_inner();
+        Ok((page.retry_policies, page.next_page_token))
+    })
+    .await
+}
+
+/// A policy that is given by its options alone.
+pub(super) fn given(options: Settings) -> v1::RetryPolicy {
+    settings(&mut Mask::default(), options, false)
 }
 
 fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
@@ -174,6 +201,7 @@ fn create(parent: String, args: CreateArgs) -> v1::CreateRetryPolicyRequest {
         retry_policy_id: args.id,
         retry_policy: Some(policy),
         validate_only: args.mode.dry.dry_run,
+        ..Default::default()
     }
 }
 

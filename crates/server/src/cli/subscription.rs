@@ -2,9 +2,10 @@
 
 use super::{
     common::{
-        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
-        show_pages, upsert_name,
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, Mask, everything, show_pages,
+        upsert_name,
     },
+    deleted::{FindArgs, FindTarget, UndeleteArgs},
     error::Usage,
     global::Session,
     names::Collection,
@@ -17,13 +18,15 @@ pub enum Verb {
     /// Creates a subscription.
     Create(CreateArgs),
     /// Shows one subscription.
-    Get(Target),
+    Get(FindTarget),
     /// Lists the tenant's subscriptions.
-    List(ListArgs),
+    List(FindArgs),
     /// Changes a subscription.
     Update(UpdateArgs),
-    /// Deletes a subscription. Deliveries already made go on.
+    /// Deletes a subscription. Deliveries already made go on. It can be undeleted for 30 days.
     Delete(GuardedTarget),
+    /// Brings a deleted subscription back.
+    Undelete(UndeleteArgs),
 }
 
 /// What the body of a delivery looks like.
@@ -111,6 +114,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let dry_run = match &verb {
         Verb::Create(args) => args.mode.dry.dry_run,
         Verb::Update(args) => args.dry.dry_run,
+        Verb::Undelete(args) => args.dry.dry_run,
         _ => false,
     };
     let mut subscriptions = session.client.subscriptions();
@@ -119,26 +123,28 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let subscription = match verb {
         Verb::Create(args) if args.mode.upsert => {
             let request = upsert(create(parent, args)?)?;
-            subscriptions.update_subscription(request).await?
+            subscriptions.update_subscription(request).await?.into_inner()
         }
-        Verb::Create(args) => subscriptions.create_subscription(create(parent, args)?).await?,
+        Verb::Create(args) => session.client.create_subscription(create(parent, args)?).await?,
         Verb::Get(target) => {
-            let name = full(&target.name)?;
-            subscriptions.get_subscription(v1::GetSubscriptionRequest { name }).await?
+            let (name, show_deleted) = (full(&target.name)?, target.show_deleted);
+            let request = v1::GetSubscriptionRequest { name, show_deleted };
+            subscriptions.get_subscription(request).await?.into_inner()
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
-            subscriptions.update_subscription(update(name, args)?).await?
+            subscriptions.update_subscription(update(name, args)?).await?.into_inner()
         }
-        Verb::List(args) => {
-            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
-                let parent = parent.clone();
-                let request = v1::ListSubscriptionsRequest { parent, page_size, page_token };
-                let page = subscriptions.list_subscriptions(request).await?.into_inner();
-                Ok((page.subscriptions, page.next_page_token))
-            })
-            .await;
+        Verb::Undelete(args) => {
+            let request = v1::UndeleteSubscriptionRequest {
+                name: full(&args.target.name)?,
+                uid: args.uid,
+                etag: args.target.etag,
+                validate_only: args.dry.dry_run,
+            };
+            subscriptions.undelete_subscription(request).await?.into_inner()
         }
+        Verb::List(args) => return list(args, session).await,
         Verb::Delete(target) => {
             let name = full(&target.name)?;
             let request = v1::DeleteSubscriptionRequest { name: name.clone(), etag: target.etag };
@@ -146,8 +152,20 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(subscription.get_ref())?;
+    session.output.one(&subscription)?;
     session.output.note_dry_run(dry_run)
+}
+
+async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
+    let (parent, show_deleted) = (session.parent.clone(), args.show_deleted);
+    let mut service = session.client.subscriptions();
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let parent = parent.clone();
+        let request = v1::ListSubscriptionsRequest { parent, page_size, page_token, show_deleted };
+        let page = service.list_subscriptions(request).await?.into_inner();
+        Ok((page.subscriptions, page.next_page_token))
+    })
+    .await
 }
 
 fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscriptionRequest> {
@@ -165,6 +183,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSubscrip
         subscription_id: args.id,
         subscription: Some(subscription),
         validate_only: args.mode.dry.dry_run,
+        ..Default::default()
     })
 }
 

@@ -73,14 +73,15 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
                 tenant_id: args.id,
                 tenant: Some(tenant),
                 validate_only: args.dry.dry_run,
+                ..Default::default()
             };
-            tenants.create_tenant(request).await?
+            session.client.create_tenant(request).await?
         }
         Verb::Get(target) => {
             let name = names::tenant(&target.name)?;
-            tenants.get_tenant(v1::GetTenantRequest { name }).await?
+            tenants.get_tenant(v1::GetTenantRequest { name }).await?.into_inner()
         }
-        Verb::Update(args) => tenants.update_tenant(update(args)?).await?,
+        Verb::Update(args) => tenants.update_tenant(update(args)?).await?.into_inner(),
         Verb::List(args) => {
             return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
                 let request = v1::ListTenantsRequest { page_size, page_token };
@@ -96,7 +97,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             return session.output.removed(&name);
         }
     };
-    session.output.one(tenant.get_ref())?;
+    session.output.one(&tenant)?;
     session.output.note_dry_run(dry_run)
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn read(client: &Client, ledger: &Ledger) -> anyhow::Result<Vec
     };
     let mut told = Vec::with_capacity(deliveries.len());
     for delivery in deliveries {
-        let request = ListAttemptsRequest { parent: delivery.name.clone() };
+        let request = ListAttemptsRequest { parent: delivery.name.clone(), ..Default::default() };
         let listed = client.deliveries().list_attempts(request).await;
         let attempts = listed.context("list attempts")?.into_inner().attempts;
         told.push(Told { delivery, attempts });

@@ -1,5 +1,6 @@
 //! Options of `turnbuckle serve`.
 
+use super::quotas::QuotaArgs;
 use crate::cli::Span;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -74,6 +75,9 @@ pub struct ServeArgs {
     /// Time for attempts in flight when the process is told to stop: 0s to 10m.
     #[arg(long, default_value = "30s", env = "TURNBUCKLE_GRACE")]
     pub grace: Span,
+    /// How much a tenant may have.
+    #[command(flatten)]
+    pub quotas: QuotaArgs,
     /// pretty or json; logs go to stderr.
     #[arg(long, default_value = "pretty", env = "TURNBUCKLE_LOG_FORMAT")]
     pub log_format: String,

@@ -1,6 +1,6 @@
 //! The server that the demo starts: all roles, a temporary directory, ports of its own.
 
-use super::{Role, ServeArgs, start};
+use super::{Role, ServeArgs, quotas::QuotaArgs, start};
 use crate::{cli::Span, demo::RunningServer};
 use anyhow::Context as _;
 use std::{
@@ -32,6 +32,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         extra_ca_file: None,
         lease: Span(Duration::from_secs(15)),
         grace: Span(Duration::from_secs(2)),
+        quotas: QuotaArgs::default(),
         log_format: "pretty".into(),
         log: "warn".into(),
     };

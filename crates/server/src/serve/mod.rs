@@ -7,6 +7,7 @@ mod callers;
 mod embedded_demo;
 mod issuers;
 mod json;
+mod quotas;
 mod welcome;
 
 pub use args::{Role, ServeArgs};
@@ -21,7 +22,7 @@ use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
 };
-use turnbuckle_control_plane::Dependencies;
+use turnbuckle_control_plane::{Dependencies, Sweeper};
 use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
@@ -43,6 +44,8 @@ const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Making partitions ahead; they are made a week ahead, so hours do not matter.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Taking away what was deleted long ago: a run is bounded, so a large tenant takes some of them.
+const CONFIG_SWEEP: Duration = Duration::from_secs(60);
 /// Open files asked for: one for each attempt in flight, idle connection and caller.
 const OPEN_FILES: u64 = 65_536;
 /// Time beyond the grace of attempts for everything else to wind down.
@@ -178,6 +181,9 @@ async fn start_planes(
         propagation,
         targets: guard,
     });
+    if let Some(control_plane) = &control_plane {
+        spawn_sweep(supervisor, Sweeper::new(control_plane));
+    }
     let origins = json::Origins::parse(&args.cors_origin)?;
     Ok(api::ApiParts { control_plane, delivery, callers, clock, dev: args.dev, origins })
 }
@@ -217,10 +223,11 @@ fn egress_guard(args: &ServeArgs) -> anyhow::Result<EgressGuard> {
 }
 
 async fn open_store(args: &ServeArgs, clock: &Arc<dyn Clock>) -> anyhow::Result<Store> {
-    Ok(match &args.database_url {
+    let store = match &args.database_url {
         Some(url) => Store::open_postgres(url, clock.now()).await?,
         None => Store::open_embedded(&args.data_dir, Arc::clone(clock)).await?,
-    })
+    };
+    Ok(store.with_quotas(args.quotas.quotas()))
 }
 
 struct Listeners {
@@ -306,6 +313,19 @@ fn spawn_upkeep(
         }
     });
     receiver
+}
+
+/// Deleted configuration is purged after its time, and old requests are forgotten.
+fn spawn_sweep(supervisor: &Supervisor, sweeper: Sweeper) {
+    let sweeper = Arc::new(sweeper);
+    spawn_periodic(supervisor, "config-sweep", CONFIG_SWEEP, move || {
+        let sweeper = Arc::clone(&sweeper);
+        async move {
+            if let Err(error) = sweeper.run().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "sweeping failed");
+            }
+        }
+    });
 }
 
 fn spawn_periodic<F, W>(supervisor: &Supervisor, name: &'static str, period: Duration, mut work: W)

@@ -72,6 +72,7 @@ pub(super) async fn make_default_tenant(parts: &ApiParts) -> anyhow::Result<()> 
         request_id: control.ids.uuid().to_string(),
         reason: "first start in development".into(),
         validate_only: false,
+        request: None,
     };
     let created = control.store.create_tenant(tenant, &by).await?;
     control.propagation.applied(created.meta.revision).await;

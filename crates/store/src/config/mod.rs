@@ -12,6 +12,7 @@ mod cell;
 mod denials;
 mod entity;
 mod record;
+mod request;
 mod ring_tables;
 mod rings;
 mod rules;
@@ -19,10 +20,12 @@ mod source;
 mod sources;
 mod store;
 mod table;
+mod tombstone;
 mod versions;
 mod write;
 
 use sea_orm::DatabaseConnection;
+use turnbuckle_domain::Quotas;
 
 /// Configuration in Postgres or SQLite.
 ///
@@ -30,12 +33,19 @@ use sea_orm::DatabaseConnection;
 #[derive(Debug, Clone)]
 pub struct ConfigDb {
     db: DatabaseConnection,
+    quotas: Quotas,
 }
 
 impl ConfigDb {
     /// Uses a database whose schema is current.
     #[must_use]
     pub const fn new(db: DatabaseConnection) -> Self {
-        Self { db }
+        Self { db, quotas: Quotas::DEFAULT }
+    }
+
+    /// Lets every tenant have this much.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
     }
 }

@@ -103,8 +103,11 @@ pub(super) async fn wipe<T: RingTables>(
     owner: Uuid,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if let Some(ring) = read::<T>(&write.transaction, owner).await? {
-        write.note_along(ring.fields(), Fields::new());
+    match read::<T>(&write.transaction, owner).await {
+        Ok(Some(ring)) => write.note_along(ring.fields(), Fields::new()),
+        // A key that cannot be read is destroyed all the same.
+        Ok(None) | Err(StoreError::Internal(_)) => {}
+        Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
     }
     let now = now.micros();
     let retire_at = Expr::col(T::KEY_RETIRE_AT);
@@ -217,7 +220,8 @@ async fn insert_keys<T: RingTables>(
     Ok(())
 }
 
-async fn touch<T: RingTables>(write: &Write, owner: Uuid) -> Result<(), Error> {
+/// Makes the ring a changed one, so that followers read it again.
+pub(super) async fn touch<T: RingTables>(write: &Write, owner: Uuid) -> Result<(), Error> {
     let update = T::Ring::update_many()
         .col_expr(T::RING_REVISION, Expr::value(write.revision.0))
         .filter(T::RING_OWNER.eq(owner));

@@ -1,7 +1,7 @@
 //! Rules between resources, checked inside the transaction of the change.
 
 use super::{
-    entity::{endpoint, retry_policy, source, tenant},
+    entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
     table::{Identity, Table, full_name, live_by_id, of_tenant},
     write::Write,
 };
@@ -10,9 +10,96 @@ use sea_orm::{
     ColumnTrait as _, EntityTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid,
 };
 use turnbuckle_domain::{
-    Endpoint, EndpointId, Error, KeyRing, Precondition, RetryPolicy, Revision, Source, SourceId,
-    Tenant, TenantId,
+    Endpoint, EndpointId, Error, KeyRing, Precondition, Quotas, RetryPolicy, Revision, Source,
+    SourceId, Subscription, Tenant, TenantId,
 };
+
+/// A kind of resource of which a tenant may have a number.
+pub(super) trait Counted: Table {
+    /// The server's setting.
+    const SETTING: &'static str;
+
+    fn limit(quotas: &Quotas) -> u32;
+}
+
+macro_rules! counted {
+    ($($entity:ident: $field:ident, $setting:literal;)*) => {$(
+        impl Counted for $entity::Entity {
+            const SETTING: &'static str = $setting;
+
+            fn limit(quotas: &Quotas) -> u32 {
+                quotas.$field
+            }
+        }
+    )*};
+}
+
+counted! {
+    endpoint: endpoints, "--max-endpoints";
+    subscription: subscriptions, "--max-subscriptions";
+    event_type: event_types, "--max-event-types";
+    retry_policy: retry_policies, "--max-retry-policies";
+}
+
+/// The tenant has no more of these than it may. Asked after the row is in: writers take turns, so
+/// the count is exact.
+pub(super) async fn quota<E: Counted>(
+    write: &Write,
+    parent: &str,
+    tenant: TenantId,
+    quotas: &Quotas,
+) -> Result<(), Error> {
+    let limit = E::limit(quotas);
+    let live = of_tenant::<E>(Some(tenant.uuid())).filter(E::DELETED.is_null());
+    let count = live.select_only().column_as(E::ID.count(), "count").into_tuple::<i64>();
+    let count = count.one(&write.transaction).await.map_err(store_error)?.unwrap_or_default();
+    if count <= i64::from(limit) {
+        return Ok(());
+    }
+    Err(Error::QuotaExceeded {
+        tenant: parent.to_owned(),
+        what: E::COLLECTION,
+        limit,
+        setting: E::SETTING,
+    })
+}
+
+/// The retry policy of an endpoint that comes back was not deleted meanwhile.
+pub(super) async fn retry_policy_is_kept(
+    write: &Write,
+    parent: &str,
+    endpoint: &Endpoint,
+) -> Result<(), Error> {
+    let subject = full_name::<endpoint::Entity>(parent, endpoint.slug.as_str());
+    let kept = retry_policy_lives(write, parent, endpoint).await;
+    kept.map_err(|error| reference_deleted(error, subject))
+}
+
+/// The endpoint of a subscription that comes back is there.
+pub(super) async fn owner_is_kept(
+    write: &Write,
+    parent: &str,
+    subscription: &Subscription,
+) -> Result<(), Error> {
+    let subject = full_name::<subscription::Entity>(parent, subscription.slug.as_str());
+    match owner(write, parent, subscription.tenant, subscription.endpoint).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(reference_deleted(error, subject)),
+    }
+}
+
+fn reference_deleted(error: Error, subject: String) -> Error {
+    match error {
+        Error::NotFound { resource } => Error::Precondition {
+            kind: Precondition::ReferenceDeleted,
+            message: format!(
+                "{subject} needs {resource}, which is deleted: undelete that one first"
+            ),
+            subject,
+        },
+        other => other,
+    }
+}
 
 /// The retry policy that an endpoint names is there.
 pub(super) async fn retry_policy_lives(

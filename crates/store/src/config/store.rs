@@ -5,6 +5,7 @@ use super::{
     entity::{
         endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
     },
+    request,
     ring_tables::OfEndpoints,
     rings, rules, sources,
     table::{find, list, names},
@@ -15,9 +16,9 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
-    EventTypeVersion, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Source,
-    Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
+    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
+    EventTypeVersion, Fields, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision,
+    Source, Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
 };
 
 #[async_trait]
@@ -25,6 +26,7 @@ impl ConfigStore for ConfigDb {
     async fn create_tenant(&self, tenant: Tenant, by: &ChangeContext) -> Result<Tenant, Error> {
         let mut write = Write::begin(&self.db).await?;
         rules::tenant_name_is_new(&write, &tenant).await?;
+        write.remember(None, (tenant.id.uuid(), None), by).await?;
         let created = write.insert::<tenant::Entity>("", &tenant).await?;
         write.commit(by).await?;
         Ok(created)
@@ -77,7 +79,10 @@ impl ConfigStore for ConfigDb {
     ) -> Result<EventType, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
+        let made = (event_type.id.uuid(), None);
+        write.remember(Some(event_type.tenant), made, by).await?;
         let created = write.insert::<event_type::Entity>(&parent, &event_type).await?;
+        rules::quota::<event_type::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -186,7 +191,10 @@ impl ConfigStore for ConfigDb {
     ) -> Result<RetryPolicy, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
+        let made = (policy.id.uuid(), None);
+        write.remember(Some(policy.tenant), made, by).await?;
         let created = write.insert::<retry_policy::Entity>(&parent, &policy).await?;
+        rules::quota::<retry_policy::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -252,8 +260,11 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Endpoint, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(endpoint.tenant).await?;
+        let made = (endpoint.id.uuid(), request::newest_key(&ring));
+        write.remember(Some(endpoint.tenant), made, by).await?;
         rules::retry_policy_lives(&write, &parent, &endpoint).await?;
         let created = write.insert::<endpoint::Entity>(&parent, &endpoint).await?;
+        rules::quota::<endpoint::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         rings::insert::<OfEndpoints>(&mut write, (&created).into(), &ring).await?;
         write.commit(by).await?;
         Ok(created)
@@ -317,7 +328,11 @@ impl ConfigStore for ConfigDb {
         write.bury::<endpoint::Entity>(&parent, endpoint, now).await?;
         let owner = subscription::Column::EndpointId;
         write.bury_along::<subscription::Entity>(owner, endpoint.id.uuid(), now).await?;
-        rings::wipe::<OfEndpoints>(&mut write, endpoint.id.uuid(), now).await?;
+        if let Some(ring) =
+            rings::read::<OfEndpoints>(&write.transaction, endpoint.id.uuid()).await?
+        {
+            write.note_along(ring.fields(), Fields::new());
+        }
         write.commit(by).await
     }
 
@@ -339,6 +354,8 @@ impl ConfigStore for ConfigDb {
     ) -> Result<KeyRing, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(tenant).await?;
+        let made = (owner.uuid(), request::newest_key(&ring));
+        write.remember(Some(tenant), made, by).await?;
         rings::update(&mut write, &parent, (tenant, owner), &ring, expected).await?;
         let revision = write.commit(by).await?;
         Ok(KeyRing { revision, ..ring })
@@ -351,8 +368,11 @@ impl ConfigStore for ConfigDb {
     ) -> Result<Subscription, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(subscription.tenant).await?;
+        let made = (subscription.id.uuid(), None);
+        write.remember(Some(subscription.tenant), made, by).await?;
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
         let created = write.insert::<subscription::Entity>(&parent, &subscription).await?;
+        rules::quota::<subscription::Entity>(&write, &parent, created.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }

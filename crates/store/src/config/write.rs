@@ -18,6 +18,10 @@ use turnbuckle_domain::{
     Audited as _, ChangeContext, Error, Fields, Revision, StoreError, TenantId, Timestamp,
 };
 
+/// Most names an entry of the record lists of what went along with a resource; of more it says how
+/// many they were. Keeps an entry, which every reader takes whole, at a few kilobytes.
+const ALONG_NAMED: usize = 100;
+
 /// An open change. Dropped without [`Write::commit`], it is rolled back and its revision is given
 /// to the next one, so that revisions have no gaps.
 pub(super) struct Write {
@@ -70,6 +74,17 @@ impl Write {
         self.notes.subject(tenant, resource);
         self.notes.before(before);
         self.notes.after(after);
+    }
+
+    /// The same for a row of a table.
+    pub(super) fn note_subject<E: Table>(
+        &mut self,
+        parent: &str,
+        resource: &E::Resource,
+        before: Fields,
+        after: Fields,
+    ) {
+        self.note(subject::<E>(parent, resource), before, after);
     }
 
     /// The name of a tenant that is to get or change something.
@@ -145,10 +160,14 @@ impl Write {
         let live = E::find().filter(column.eq(id)).filter(E::DELETED.is_null());
         let rows = live.all(&self.transaction).await.map_err(store_error)?;
         let mut along = Fields::new();
-        for row in rows {
+        let count = rows.len();
+        for row in rows.into_iter().take(ALONG_NAMED) {
             let gone = E::decode(row)?.value;
             let field = format!("{}.{}", E::COLLECTION, E::identity(&gone).name);
             along.insert(field, gone.fields().remove("uid").unwrap_or_default());
+        }
+        if count > ALONG_NAMED {
+            along.insert(format!("{}.count", E::COLLECTION), count.to_string());
         }
         self.note_along(along, Fields::new());
         self.bury_rows::<E>(column, id, now).await

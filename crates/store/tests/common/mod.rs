@@ -56,6 +56,7 @@ pub(crate) fn by() -> ChangeContext {
         request_id: "r-1".to_owned(),
         reason: String::new(),
         validate_only: false,
+        request: None,
     }
 }
 

@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait as _, DbErr, RuntimeErr, Statement};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
     ConfigSource as _, ConfigStore as _, Endpoint, KeyAlgorithm, KeyRing, KeyState, Revision,
-    SignatureProfile,
+    SignatureProfile, Tombstones as _,
 };
 
 on_both_backends!(
@@ -14,7 +14,7 @@ on_both_backends!(
     of_two_concurrent_rotations_one_is_stale_and_no_key_is_lost,
     two_active_keys_cannot_be_stored,
     impossible_keys_cannot_be_stored,
-    the_keys_of_a_deleted_endpoint_lose_their_material,
+    the_keys_of_a_deleted_endpoint_are_kept_out_of_reach_until_it_is_purged,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -150,7 +150,9 @@ fn is_check_violation(error: &DbErr) -> bool {
     error.as_database_error().is_some_and(|database| database.is_check_violation())
 }
 
-async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
+async fn the_keys_of_a_deleted_endpoint_are_kept_out_of_reach_until_it_is_purged(
+    fixture: &Fixture,
+) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
@@ -167,14 +169,20 @@ async fn the_keys_of_a_deleted_endpoint_lose_their_material(fixture: &Fixture) {
     let late =
         config.update_key_ring(acme.id, orders.id.into(), ring.clone(), ring.revision, &by()).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
+    assert_eq!(sealed(fixture).await, 3);
+    let purged = config.purge_one(at(21), &by()).await.unwrap();
+    assert_eq!(purged.as_deref(), Some("tenants/acme/endpoints/orders"));
+    assert_eq!(sealed(fixture).await, 1);
+    let delta = config.changes_since(Revision::ZERO).await.unwrap();
+    assert_eq!(delta.key_rings.len(), 1);
+    assert_eq!(delta.key_rings[0].0, kept.id);
+}
+
+/// Keys whose material is there.
+async fn sealed(fixture: &Fixture) -> i64 {
     let left = Statement::from_string(
         fixture.db.get_database_backend(),
         "select count(*) from signing_key where secret is not null",
     );
-    let left: i64 =
-        fixture.db.query_one_raw(left).await.unwrap().unwrap().try_get_by_index(0).unwrap();
-    assert_eq!(left, 1);
-    let delta = config.changes_since(Revision::ZERO).await.unwrap();
-    assert_eq!(delta.key_rings.len(), 1);
-    assert_eq!(delta.key_rings[0].0, kept.id);
+    fixture.db.query_one_raw(left).await.unwrap().unwrap().try_get_by_index(0).unwrap()
 }

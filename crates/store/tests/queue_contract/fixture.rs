@@ -188,7 +188,7 @@ impl Fixture {
     }
 
     pub(crate) async fn attempts(&self, tenant: TenantId, id: DeliveryId) -> Vec<Attempt> {
-        self.store.history.attempts(tenant, id).await.unwrap()
+        self.store.history.attempts(tenant, id, 0, u16::MAX).await.unwrap()
     }
 }
 

@@ -165,7 +165,7 @@ async fn what_does_not_exist_is_missing(fixture: &Fixture) {
     assert_eq!(history.retry(tenant, id, fixture.now()).await.unwrap(), Finished::Missing);
     assert_eq!(history.cancel(tenant, id, fixture.now()).await.unwrap(), Finished::Missing);
     assert!(history.delivery(tenant, id).await.unwrap().is_none());
-    assert!(history.attempts(tenant, id).await.unwrap().is_empty());
+    assert!(history.attempts(tenant, id, 0, 10).await.unwrap().is_empty());
 }
 
 /// Appends and verbs at the same time: neither is refused for want of a lock.

@@ -191,6 +191,7 @@ fn what_goes_out_comes_back_the_same() {
     let view = EndpointView {
         tenant: command.tenant.clone(),
         retry_policy: command.retry_policy.clone().map(|policy| policy.id),
+        deleted_at: None,
         endpoint: Endpoint {
             id: "ep_00000000000000000000000000".parse::<EndpointId>().unwrap(),
             tenant: "ten_00000000000000000000000000".parse::<TenantId>().unwrap(),

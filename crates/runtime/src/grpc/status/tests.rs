@@ -20,6 +20,13 @@ fn every_variant() -> Vec<Error> {
             subject: ENDPOINT.to_owned(),
             message: "a rotation is open: finish it first".to_owned(),
         },
+        Error::RequestIdReused { request_id: "r1".to_owned() },
+        Error::QuotaExceeded {
+            tenant: "tenants/shop".to_owned(),
+            what: "endpoints",
+            limit: 7,
+            setting: "--max-endpoints",
+        },
         Error::Anomaly { event_id: "e1".to_owned(), source_name: "shop".to_owned() },
         Error::Unauthenticated { message: "send a token" },
         Error::PermissionDenied,
@@ -52,6 +59,9 @@ fn render(status: &Status) -> String {
         write!(text, " | {} {} {}", violation.r#type, violation.subject, violation.description)
             .unwrap();
     }
+    if let Some(quota) = details.quota_failure() {
+        write!(text, " | quota {}", quota.violations[0].subject).unwrap();
+    }
     if let Some(resource) = details.resource_info() {
         write!(text, " | {} {}", resource.resource_type, resource.resource_name).unwrap();
     }
@@ -78,6 +88,12 @@ fn every_variant_has_its_status() {
          repeat with etag \"7\" | current_etag=\"7\" | endpoints tenants/shop/endpoints/billing",
         "FailedPrecondition ROTATION_IN_PROGRESS | a rotation is open: finish it first |  \
          | ROTATION_IN_PROGRESS tenants/shop/endpoints/billing a rotation is open: finish it first",
+        "InvalidArgument REQUEST_ID_REUSED | request_id r1 was used before for another request: \
+         repeat that one unchanged, or send a new id | request_id=r1 | field request_id: request_id \
+         r1 was used before for another request: repeat that one unchanged, or send a new id",
+        "ResourceExhausted QUOTA_EXCEEDED | tenants/shop has 7 endpoints, which is the most: delete \
+         what is not needed, or have the operator raise --max-endpoints \
+         | limit=7,setting=--max-endpoints | quota tenants/shop/endpoints",
         "AlreadyExists EVENT_ANOMALY | event id e1 of source shop was accepted before with other \
          content; the first stays, this one was recorded as an anomaly: use a new event id \
          | event_id=e1,source=shop",

@@ -80,3 +80,13 @@ fn an_attempt_without_an_answer_has_no_status() {
     let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(row, ["1", "-", "-", "timed-out", "-", "1.5s", "no", "-"]);
 }
+
+#[test]
+fn the_time_of_a_deletion_has_a_column_only_when_something_is_deleted() {
+    let mut gone = samples::endpoint();
+    gone.delete_time = gone.create_time;
+    let text = table(&[samples::endpoint(), gone]);
+    let ends: Vec<&str> = text.lines().map(|line| &line[line.len() - 7..]).collect();
+    assert_eq!(ends[0], "DELETED");
+    assert!(ends[1].ends_with(" -") && ends[2].ends_with(" ago"), "{text}");
+}

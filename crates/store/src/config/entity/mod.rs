@@ -7,6 +7,7 @@
 pub(super) mod api_token;
 pub(super) mod audit_event;
 pub(super) mod audit_head;
+pub(super) mod config_request;
 pub(super) mod config_revision;
 pub(super) mod endpoint;
 pub(super) mod event_type;

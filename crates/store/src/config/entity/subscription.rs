@@ -27,6 +27,7 @@ pub struct Model {
     pub created_at_us: i64,
     pub updated_at_us: i64,
     pub deleted_at_us: Option<i64>,
+    pub purged_at_us: Option<i64>,
     pub revision: i64,
     pub channels: Option<String>,
 }
@@ -74,6 +75,7 @@ impl Table for Entity {
             created_at_us: Set(resource.meta.created_at.micros()),
             updated_at_us: Set(resource.meta.updated_at.micros()),
             deleted_at_us: Set(None),
+            purged_at_us: Set(None),
             revision: Set(resource.meta.revision.0),
             channels: Set(channels::text(&resource.channels)),
         })

@@ -1,0 +1,97 @@
+//! Changes of configuration that can be repeated: each gets an id, and the server makes it once.
+
+use crate::{
+    Client,
+    proto::{
+        ActivateKeyRequest, CreateEndpointRequest, CreateEventTypeRequest,
+        CreateRetryPolicyRequest, CreateSubscriptionRequest, CreateTenantRequest, Endpoint,
+        EventType, Key, KeyRing, RetryPolicy, RevokeKeyRequest, RollbackKeyRequest,
+        RotateKeyRequest, StageKeyRequest, Subscription, Tenant, UpdateEndpointRequest,
+    },
+    publish::random,
+};
+use tonic::{Response, Status};
+use uuid::Uuid;
+
+macro_rules! repeated_calls {
+    ($($(#[$doc:meta])* $method:ident($request:ident) -> $answer:ident by $service:ident;)*) => {
+        impl Client {
+            $(
+                $(#[$doc])*
+                ///
+                /// Repeated while the failure is a passing one. An empty `request_id` is filled
+                /// before the first try, so the server makes one of it and a repeat after a lost
+                /// answer gets that one.
+                ///
+                /// # Errors
+                /// The last status, when it is final or no tries are left.
+                pub async fn $method(&self, mut request: $request) -> Result<$answer, Status> {
+                    name_request(&mut request.request_id);
+                    self.repeat(|| {
+                        let (mut service, request) = (self.$service(), request.clone());
+                        async move { service.$method(request).await }
+                    })
+                    .await
+                }
+            )*
+        }
+    };
+}
+
+repeated_calls! {
+    /// Creates a tenant.
+    create_tenant(CreateTenantRequest) -> Tenant by tenants;
+    /// Creates an event type.
+    create_event_type(CreateEventTypeRequest) -> EventType by event_types;
+    /// Creates an endpoint. The answer carries its secret, that of a repeat within 10 minutes too.
+    create_endpoint(CreateEndpointRequest) -> Endpoint by endpoints;
+    /// Changes an endpoint, or makes it. The answer carries its secret when this call made it.
+    update_endpoint(UpdateEndpointRequest) -> Endpoint by endpoints;
+    /// Creates a subscription.
+    create_subscription(CreateSubscriptionRequest) -> Subscription by subscriptions;
+    /// Creates a retry policy.
+    create_retry_policy(CreateRetryPolicyRequest) -> RetryPolicy by retry_policies;
+    /// Adds a key that does not sign yet. The answer carries its secret.
+    stage_key(StageKeyRequest) -> Key by keys;
+    /// Makes the staged key the active one.
+    activate_key(ActivateKeyRequest) -> KeyRing by keys;
+    /// Stages and activates a key in one step. The answer carries its secret.
+    rotate_key(RotateKeyRequest) -> Key by keys;
+    /// Goes back to the key before.
+    rollback_key(RollbackKeyRequest) -> KeyRing by keys;
+    /// Destroys a key.
+    revoke_key(RevokeKeyRequest) -> KeyRing by keys;
+}
+
+impl Client {
+    async fn repeat<T, F>(&self, send: impl Fn() -> F + Send) -> Result<T, Status>
+    where
+        F: Future<Output = Result<Response<T>, Status>> + Send,
+    {
+        let mut tries: u32 = 1;
+        loop {
+            let status = match send().await {
+                Ok(response) => return Ok(response.into_inner()),
+                Err(status) => status,
+            };
+            // The resource has changed since it was read: the same request cannot do better.
+            if status.code() == tonic::Code::Aborted {
+                return Err(status);
+            }
+            match self.retry.wait_after(tries, &status, random()) {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(status),
+            }
+            tries += 1;
+        }
+    }
+}
+
+fn name_request(request_id: &mut String) {
+    if request_id.is_empty() {
+        *request_id = Uuid::now_v7().to_string();
+    }
+}
+
+#[cfg(test)]
+mod tests;

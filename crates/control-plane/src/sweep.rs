@@ -1,0 +1,96 @@
+//! What goes by itself after its time: deleted resources and remembered requests.
+
+use crate::Dependencies;
+use std::sync::Arc;
+use turnbuckle_domain::{
+    AuditId, ChangeContext, Clock, ConfigStore, Error, IdGenerator, KEPT_DELETED, Role,
+    request_limits,
+};
+
+/// Most resources purged at once. Each is a change of its own that writers wait for, so a large
+/// tenant goes in many small turns.
+const PURGES: u32 = 100;
+
+/// Requests forgotten by one statement: some milliseconds.
+const REQUESTS_AT_ONCE: u32 = 1_000;
+
+/// Statements of one run: more than a store takes changes in a minute.
+const REQUEST_TURNS: u32 = 60;
+
+/// Who purges, in the record.
+const SUBJECT: &str = "turnbuckle";
+
+/// What the record names as the method.
+const METHOD: &str = "purge";
+
+/// Sweeps up behind the control plane. Run it every minute or so; replicas may run it together.
+pub struct Sweeper {
+    store: Arc<dyn ConfigStore>,
+    clock: Arc<dyn Clock>,
+    ids: IdGenerator,
+}
+
+/// What one run took away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Deleted resources.
+    pub purged: u32,
+    /// Remembered requests.
+    pub forgotten: u64,
+}
+
+impl Sweeper {
+    /// Sweeps on the ports of a control plane.
+    #[must_use]
+    pub fn new(on: &Dependencies) -> Self {
+        Self { store: Arc::clone(&on.store), clock: Arc::clone(&on.clock), ids: on.ids.clone() }
+    }
+
+    /// Takes away what is due, up to a bound. What is left is for the next run.
+    ///
+    /// # Errors
+    /// When the store does not answer; the next run makes up for it.
+    pub async fn run(&self) -> Result<Swept, Error> {
+        // One must not wait for the other.
+        let (purged, forgotten) = (self.purge().await, self.forget().await);
+        Ok(Swept { purged: purged?, forgotten: forgotten? })
+    }
+
+    async fn purge(&self) -> Result<u32, Error> {
+        let old = self.clock.now() - KEPT_DELETED;
+        for purged in 0..PURGES {
+            match self.store.purge_one(old, &self.by()).await? {
+                Some(resource) => tracing::info!(resource, "purged what was deleted 30 days ago"),
+                None => return Ok(purged),
+            }
+        }
+        Ok(PURGES)
+    }
+
+    async fn forget(&self) -> Result<u64, Error> {
+        let old = self.clock.now() - request_limits::KEPT;
+        let mut all = 0;
+        for _ in 0..REQUEST_TURNS {
+            let forgotten = self.store.forget_requests(old, REQUESTS_AT_ONCE).await?;
+            all += forgotten;
+            if forgotten < u64::from(REQUESTS_AT_ONCE) {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn by(&self) -> ChangeContext {
+        ChangeContext {
+            id: AuditId::from_uuid(self.ids.uuid()),
+            at: self.clock.now(),
+            subject: SUBJECT.to_owned(),
+            role: Role::Admin,
+            method: METHOD.to_owned(),
+            request_id: self.ids.uuid().to_string(),
+            reason: "deleted 30 days ago".to_owned(),
+            validate_only: false,
+            request: None,
+        }
+    }
+}
