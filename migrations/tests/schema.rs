@@ -67,6 +67,7 @@ on_both_backends!(
     everything_can_be_taken_back_and_made_again,
     a_migration_that_is_cut_short_leaves_nothing,
     the_audit_record_keeps_its_entries_when_its_rules_widen,
+    event_types_written_without_policies_have_the_defaults,
 );
 
 async fn three_processes_migrate_at_once(home: Home) {
@@ -157,6 +158,36 @@ async fn the_audit_record_keeps_its_entries_when_its_rules_widen(home: Home) {
         let wrong = entry(&id, 2, &id.replace('1', "4"), wrong);
         db.execute_unprepared(&wrong).await.unwrap_err();
     }
+}
+
+/// Rows of before the policies, and rows that a program of before goes on to write.
+async fn event_types_written_without_policies_have_the_defaults(home: Home) {
+    let db = home.connect(2).await;
+    Migrator::up(&db, Some(3)).await.unwrap();
+    let id = |number: u8| match db.get_database_backend() {
+        sea_orm_migration::sea_orm::DbBackend::Postgres => format!("'{number:032}'"),
+        _ => format!("x'{number:032}'"),
+    };
+    let tenant = format!(
+        "insert into tenant (id, slug, display_name, labels, created_at_us, updated_at_us, revision) \
+         values ({}, 'acme', '', '{{}}', 1, 1, 1)",
+        id(1)
+    );
+    let event_type = |number: u8| {
+        format!(
+            "insert into event_type (id, tenant_id, type_name, description, labels, created_at_us, \
+             updated_at_us, revision) values ({}, {}, 'order.{number}', '', '{{}}', 1, 1, 2)",
+            id(number),
+            id(1)
+        )
+    };
+    db.execute_unprepared(&tenant).await.unwrap();
+    db.execute_unprepared(&event_type(2)).await.unwrap();
+    migrate(&db).await.unwrap();
+    db.execute_unprepared(&event_type(3)).await.unwrap();
+    let defaults = "select count(*) from event_type \
+                    where compatibility = 'backward' and unknown_version = 'allow'";
+    assert_eq!(count(&db, defaults).await, 2);
 }
 
 #[tokio::test]

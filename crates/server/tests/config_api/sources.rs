@@ -255,7 +255,7 @@ mod scenes {
         let stale = v1::ActivateKeyRequest {
             parent: parent.clone(),
             etag: "\"1\"".to_owned(),
-            overlap: None,
+            ..Default::default()
         };
         assert_eq!(keys.activate_key(stale.clone()).await.unwrap_err().code(), Code::Aborted);
         let ring = keys.activate_key(v1::ActivateKeyRequest { etag, ..stale }).await.unwrap();
@@ -273,11 +273,15 @@ mod scenes {
         let fresh = keys.rotate_key(rotate).await.unwrap().into_inner();
         assert!(fresh.secret.len() >= 32, "a fresh secret is shown");
         let ring = scene.source_ring("github").await;
-        let revoke =
-            v1::RevokeKeyRequest { name: fresh.name, etag: ring.etag, reason: "leaked".to_owned() };
+        let revoke = v1::RevokeKeyRequest {
+            name: fresh.name,
+            etag: ring.etag,
+            reason: "leaked".to_owned(),
+            ..Default::default()
+        };
         let ring = keys.revoke_key(revoke).await.unwrap().into_inner();
         assert!(states(&ring).contains(&Revoked) && !states(&ring).contains(&Active));
-        let rollback = v1::RollbackKeyRequest { parent, etag: ring.etag, overlap: None };
+        let rollback = v1::RollbackKeyRequest { parent, etag: ring.etag, ..Default::default() };
         let ring = keys.rollback_key(rollback).await.unwrap().into_inner();
         assert_eq!(states(&ring)[0], Active);
     }
