@@ -10,9 +10,10 @@ use tonic::{
 use tonic_prost::ProstCodec;
 use turnbuckle_proto::v1::{
     CancelDeliveryRequest, DeleteTenantRequest, GetDeliveryRequest, GetEndpointRequest,
-    GetEventRequest, GetKeyRingRequest, GetTenantRequest, ListDeliveriesRequest,
-    ListEndpointsRequest, ListEventTypesRequest, ListEventsRequest, ListRetryPoliciesRequest,
-    ListSubscriptionsRequest, ListTenantsRequest, RetryDeliveryRequest,
+    GetEventRequest, GetKeyRingRequest, GetTenantRequest, ListApiTokensRequest,
+    ListDeliveriesRequest, ListEndpointsRequest, ListEventTypesRequest, ListEventsRequest,
+    ListRetryPoliciesRequest, ListSubscriptionsRequest, ListTenantsRequest, RetryDeliveryRequest,
+    RevokeApiTokenRequest,
 };
 use turnbuckle_tests::{Scene, Server, StoreKind, http_endpoint};
 
@@ -149,6 +150,14 @@ async fn a_token_of_another_tenant_sees_and_changes_nothing() -> anyhow::Result<
         })
     );
     refuse!(keys.get_key_ring(GetKeyRingRequest { name: ring }));
+    refuse!(
+        api_tokens.list_api_tokens(ListApiTokensRequest { parent: parent(), ..Default::default() })
+    );
+    refuse!(api_tokens.list_api_tokens(ListApiTokensRequest::default()));
+    let token = format!("{}/apiTokens/ci", parent());
+    refuse!(
+        api_tokens.revoke_api_token(RevokeApiTokenRequest { name: token, ..Default::default() })
+    );
     refuse!(events.get_event(GetEventRequest { name: event }));
     refuse!(events.list_events(ListEventsRequest { parent: parent(), ..Default::default() }));
     refuse!(deliveries.get_delivery(GetDeliveryRequest { name: delivery.clone() }));
