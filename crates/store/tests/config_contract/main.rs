@@ -6,6 +6,7 @@
 )]
 
 mod audit;
+mod cancelled;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
