@@ -6,11 +6,14 @@ use super::{
     record::{self, Notes},
     table::{Identity, Table, full_name, live_by_id},
 };
-use crate::error::{is_unique_violation, store_error};
+use crate::{
+    error::{is_unique_violation, store_error},
+    immediate::begin_whole,
+};
 use sea_orm::{
     ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
     DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
-    Statement, TransactionOptions, TransactionTrait as _,
+    Statement, TransactionOptions,
     sea_query::Expr,
     {AccessMode, IsolationLevel},
 };
@@ -36,7 +39,7 @@ impl Write {
     /// change checks stays true until it commits.
     pub(super) async fn begin(db: &DatabaseConnection) -> Result<Self, Error> {
         let options = write_options(db.get_database_backend());
-        let transaction = db.begin_with_options(options).await.map_err(store_error)?;
+        let transaction = begin_whole(db, options).await.map_err(store_error)?;
         let next = Statement::from_string(
             transaction.get_database_backend(),
             "update config_revision set revision = revision + 1 where id = 1 returning revision",
@@ -255,7 +258,7 @@ pub(super) async fn begin_snapshot(
         // Every transaction of SQLite is a snapshot.
         _ => TransactionOptions::default(),
     };
-    db.begin_with_options(options).await.map_err(store_error)
+    begin_whole(db, options).await.map_err(store_error)
 }
 
 /// How a transaction that writes begins.

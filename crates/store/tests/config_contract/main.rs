@@ -7,6 +7,7 @@
 
 mod api_tokens;
 mod audit;
+mod cancelled;
 #[path = "../common/mod.rs"]
 mod common;
 mod denials;
