@@ -45,9 +45,10 @@ pub use publish::{RetryLimits, is_retryable};
 pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
-    audit_client::AuditClient, deliveries_client::DeliveriesClient,
+    audit_client::AuditClient, configuration_client::ConfigurationClient,
+    deliveries_client::DeliveriesClient,
     endpoints_client::EndpointsClient, event_types_client::EventTypesClient,
-    events_client::EventsClient, keys_client::KeysClient,
+    events_client::EventsClient, keys_client::KeysClient, nodes_client::NodesClient,
     retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
     tenants_client::TenantsClient,
 };
@@ -122,6 +123,17 @@ impl Client {
         Ok(Self { channel, auth, retry: options.retry })
     }
 
+    /// Makes a client that connects when it is first used, and again whenever it has to: for
+    /// processes that outlive the server.
+    ///
+    /// # Errors
+    /// When the URL or the token cannot be used.
+    pub fn connect_lazy(options: ClientOptions) -> Result<Self, ConnectError> {
+        let auth = Auth::new(options.token, options.deadline)?;
+        let channel = endpoint(&options.url)?.connect_lazy();
+        Ok(Self { channel, auth, retry: options.retry })
+    }
+
     accessors! {
         /// Tenants.
         tenants: TenantsClient;
@@ -137,6 +149,10 @@ impl Client {
         keys: KeysClient;
         /// The record of configuration changes.
         audit: AuditClient;
+        /// The stream that nodes follow.
+        configuration: ConfigurationClient;
+        /// Nodes, and by which configuration they work.
+        nodes: NodesClient;
         /// Events: publish and read. See also [`Client::publish`].
         events: EventsClient;
         /// Deliveries and their attempts.

@@ -26,6 +26,7 @@
 
 mod audit;
 mod by;
+mod configuration;
 mod convert;
 mod dependencies;
 mod endpoint;
@@ -35,20 +36,22 @@ mod headers;
 mod key_material;
 mod key_ring;
 mod names;
+mod node;
 mod page;
 mod retry_policy;
 mod subscription;
 mod tenant;
 mod write;
 
+pub use configuration::{Distribution, DistributionParts};
 pub use dependencies::Dependencies;
 
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
-    audit_server::AuditServer, endpoints_server::EndpointsServer,
-    event_types_server::EventTypesServer, keys_server::KeysServer,
-    retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
+    audit_server::AuditServer, configuration_server::ConfigurationServer,
+    endpoints_server::EndpointsServer, event_types_server::EventTypesServer,
+    keys_server::KeysServer, nodes_server::NodesServer, retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
     tenants_server::TenantsServer,
 };
 
@@ -58,20 +61,30 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 /// The configuration services and their audit record.
 pub struct ControlPlane {
     dependencies: Arc<Dependencies>,
+    distribution: Arc<Distribution>,
 }
 
 impl ControlPlane {
     /// Builds the services on these ports.
     #[must_use]
-    pub fn new(dependencies: Dependencies) -> Self {
-        Self { dependencies: Arc::new(dependencies) }
+    pub fn new(dependencies: Dependencies, distribution: Arc<Distribution>) -> Self {
+        Self { dependencies: Arc::new(dependencies), distribution }
     }
 
     /// Adds the services to a server's routes.
     pub fn add_to(self, routes: &mut RoutesBuilder) {
         let on = || Arc::clone(&self.dependencies);
         let limit = REQUEST_BYTES_MAX;
+        let distribution = || Arc::clone(&self.distribution);
         routes
+            .add_service(
+                ConfigurationServer::new(grpc::configuration::Service::new(distribution()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                NodesServer::new(grpc::node::Service::new(distribution()))
+                    .max_decoding_message_size(limit),
+            )
             .add_service(
                 TenantsServer::new(grpc::tenant::Service::new(on()))
                     .max_decoding_message_size(limit),

@@ -21,6 +21,12 @@ pub enum Permission {
     DeliveryOperate,
     /// Read the record of configuration changes.
     AuditRead,
+    /// Follow the configuration, sealed secrets included, and report what is in use.
+    ConfigWatch,
+    /// See which nodes there are, and by which configuration they work.
+    NodeRead,
+    /// Let a node apply what it holds back.
+    NodeOperate,
 }
 
 /// A named set of permissions.
@@ -79,17 +85,19 @@ impl Role {
     pub const fn allows(self, permission: Permission) -> bool {
         use Permission as P;
         match self {
-            Self::Admin => true,
-            Self::Operator => !matches!(permission, P::TenantAdmin),
+            // People do not follow the configuration: sealed secrets are for nodes.
+            Self::Admin => !matches!(permission, P::ConfigWatch),
+            Self::Operator => !matches!(permission, P::TenantAdmin | P::ConfigWatch),
             Self::Publisher => {
                 matches!(
                     permission,
                     P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead
                 )
             }
-            Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
-            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead),
-            Self::Node => false,
+            Self::Consumer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead | P::NodeRead),
+            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead | P::NodeRead),
+            Self::Node => matches!(permission, P::ConfigWatch),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError, Subscription, Tenant, TenantId,
-    Timestamp, TypeName,
+    ResourceId, RetryPolicy, RetryPolicyId, Revision, SourcePosition, StoreError, Subscription,
+    Tenant, TenantId, Timestamp, TypeName,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -246,4 +246,13 @@ pub trait ConfigSource: Send + Sync + 'static {
 
     /// Everything that changed after `known`, read in one consistent snapshot.
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError>;
+
+    /// Where the source stands.
+    async fn position(&self) -> Result<SourcePosition, StoreError>;
+
+    /// Returns when there may be something new. A hint: who waits for it polls too. A source that
+    /// has to be asked never tells.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
 }

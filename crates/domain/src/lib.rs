@@ -45,6 +45,7 @@ mod id;
 mod key;
 mod labels;
 mod name;
+mod node;
 mod pattern;
 mod ports;
 mod random;
@@ -58,7 +59,7 @@ pub use audit::{
     ChangeContext, Fault, FieldChange, Fields, audit_limits, chain_hash, diff, verify_chain,
 };
 pub use caller::{Caller, Permission, Role};
-pub use config::{ConfigDelta, Deletable, Meta, Revision};
+pub use config::{ConfigDelta, ConfigPosition, Deletable, Epoch, Meta, Revision, SourcePosition};
 pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use endpoint::{
@@ -75,6 +76,9 @@ pub use id::{
 pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
+pub use node::{
+    HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink, node_limits,
+};
 pub use pattern::TypePattern;
 pub use ports::{
     Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,

@@ -2,10 +2,12 @@
 
 pub(crate) mod audit;
 pub(crate) mod change;
+pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod key_ring;
 mod mask;
+pub(crate) mod node;
 mod page;
 pub(crate) mod retry_policy;
 pub(crate) mod subscription;

@@ -1,9 +1,11 @@
 //! The gRPC services. A handler has three lines: decode, use case, encode.
 
 pub(crate) mod audit;
+pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod key_ring;
+pub(crate) mod node;
 pub(crate) mod retry_policy;
 pub(crate) mod subscription;
 pub(crate) mod tenant;

@@ -7,8 +7,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use turnbuckle_domain::{
-    ConfigDelta, Endpoint, EndpointId, EventTypeId, KeyRing, ResourceId, RetryPolicyId, RetryRule,
-    Revision, SecretSealer, Subscription, SubscriptionId, Tenant, TenantId, TypeName,
+    ConfigDelta, ConfigPosition, Endpoint, EndpointId, Epoch, EventTypeId, KeyRing, ResourceId,
+    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant, TenantId,
+    TypeName,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -30,6 +31,7 @@ struct TypeEntry {
 /// All configuration at one revision. Readers share it and never lock.
 #[derive(Clone, Default)]
 pub struct ConfigIndex {
+    epoch: Epoch,
     revision: Revision,
     by_slug: HashMap<ResourceId, TenantId>,
     tenants: HashMap<TenantId, Arc<TenantEntry>>,
@@ -49,6 +51,12 @@ impl ConfigIndex {
     #[must_use]
     pub const fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// The state that this is.
+    #[must_use]
+    pub const fn position(&self) -> ConfigPosition {
+        ConfigPosition { epoch: self.epoch, revision: self.revision }
     }
 
     /// The tenant of that name.
@@ -103,6 +111,7 @@ impl ConfigIndex {
     /// The state after a delta. The delta is newer, or says the same again (I14).
     pub(crate) fn apply(&self, delta: ConfigDelta, tools: &Tools) -> Self {
         let mut next = self.clone();
+        next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
         // Make before break: policies and keys before the endpoints that use them, those before
         // the subscriptions that lead to them.

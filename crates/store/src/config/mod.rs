@@ -9,6 +9,7 @@
 
 mod cell;
 mod entity;
+mod nodes;
 mod record;
 mod rings;
 mod rules;

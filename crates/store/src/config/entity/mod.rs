@@ -10,6 +10,7 @@ pub(super) mod config_revision;
 pub(super) mod endpoint;
 pub(super) mod event_type;
 pub(super) mod key_ring;
+pub(super) mod node;
 pub(super) mod retry_policy;
 pub(super) mod signing_key;
 pub(super) mod subscription;
