@@ -46,11 +46,10 @@ pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
     audit_client::AuditClient, configuration_client::ConfigurationClient,
-    deliveries_client::DeliveriesClient,
-    endpoints_client::EndpointsClient, event_types_client::EventTypesClient,
-    events_client::EventsClient, keys_client::KeysClient, nodes_client::NodesClient,
-    retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
-    tenants_client::TenantsClient,
+    deliveries_client::DeliveriesClient, endpoints_client::EndpointsClient,
+    event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
+    nodes_client::NodesClient, retry_policies_client::RetryPoliciesClient,
+    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{

@@ -17,6 +17,8 @@
 //! - Secrets travel and rest sealed; the file is sealed as a whole besides (I7).
 
 mod file;
+#[cfg(test)]
+mod fixture;
 mod link;
 mod metrics;
 mod replica;

@@ -77,14 +77,12 @@ fn wait(failures: u32, random: f64) -> Duration {
 
 async fn follow(shared: &Shared) -> Ended {
     match stream(shared).await {
-        Ok(mut stream) => {
-            loop {
-                match next(shared, &mut stream).await {
-                    Ok(()) => shared.connected(true),
-                    Err(ended) => return ended,
-                }
+        Ok(mut stream) => loop {
+            match next(shared, &mut stream).await {
+                Ok(()) => shared.connected(true),
+                Err(ended) => return ended,
             }
-        }
+        },
         Err(ended) => ended,
     }
 }

@@ -104,9 +104,8 @@ impl Replica {
 
     /// How many resources of this state another one lacks.
     pub(crate) fn missing_in(&self, next: &Self) -> usize {
-        let is_missing = |key: &&Key| {
-            !next.live.contains_key(*key) && !next.refused.contains_key(*key)
-        };
+        let is_missing =
+            |key: &&Key| !next.live.contains_key(*key) && !next.refused.contains_key(*key);
         self.live.keys().filter(is_missing).count()
     }
 

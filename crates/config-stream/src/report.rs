@@ -1,9 +1,6 @@
 //! Tells the control plane by which revision a node works.
 
-use crate::{
-    StreamSource,
-    wire::wire_role,
-};
+use crate::{StreamSource, wire::wire_role};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -128,8 +125,10 @@ impl ReportSink for RemoteReports {
         let sent = self.0.configuration().report_applied(request(report)).await;
         let answer = sent
             .map_err(|status| {
-                if matches!(status.code(), tonic::Code::PermissionDenied | tonic::Code::Unauthenticated)
-                {
+                if matches!(
+                    status.code(),
+                    tonic::Code::PermissionDenied | tonic::Code::Unauthenticated
+                ) {
                     tracing::error!(error = status.message(), "reports of this node are refused");
                 }
                 StoreError::Unavailable(NotTaken(status.code()).into())

@@ -105,9 +105,8 @@ impl StreamSource {
                 "begins with the last-known-good configuration"
             );
         }
-        let state = restored.map_or_else(State::default, |(replica, proven_at)| {
-            State::restore(replica, proven_at)
-        });
+        let state = restored
+            .map_or_else(State::default, |(replica, proven_at)| State::restore(replica, proven_at));
         let level = watch::Sender::new(level_of(&state));
         Self(Arc::new(Shared {
             client,
@@ -310,7 +309,9 @@ impl Shared {
         let state = self.state();
         let at = state.present().map(Replica::at);
         at.is_some_and(|at| {
-            Some(at.epoch) == epoch && at.revision >= Revision(answer.revision) && state.is_complete()
+            Some(at.epoch) == epoch
+                && at.revision >= Revision(answer.revision)
+                && state.is_complete()
         })
     }
 }

@@ -171,7 +171,10 @@ fn identify(caller: &Caller, node: &NodeId) -> Result<(), Error> {
 }
 
 fn describe_metrics() {
-    metrics::describe_gauge!("turnbuckle_watch_streams", "Nodes that follow the configuration here");
+    metrics::describe_gauge!(
+        "turnbuckle_watch_streams",
+        "Nodes that follow the configuration here"
+    );
     metrics::describe_counter!(
         "turnbuckle_watch_messages_total",
         metrics::Unit::Count,

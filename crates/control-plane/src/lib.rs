@@ -51,8 +51,8 @@ use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     audit_server::AuditServer, configuration_server::ConfigurationServer,
     endpoints_server::EndpointsServer, event_types_server::EventTypesServer,
-    keys_server::KeysServer, nodes_server::NodesServer, retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
-    tenants_server::TenantsServer,
+    keys_server::KeysServer, nodes_server::NodesServer, retry_policies_server::RetryPoliciesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.

@@ -3,7 +3,7 @@
 use crate::Distribution;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, ConfigPosition, ConfigSource as _, Error, NodeId, NodeReport, Timestamp, node_limits,
+    Caller, ConfigPosition, Error, NodeId, NodeReport, Timestamp, node_limits,
 };
 
 /// A node beside where the store stands.

@@ -77,7 +77,8 @@ pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
 pub use node::{
-    HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink, node_limits,
+    HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,
+    node_limits,
 };
 pub use pattern::TypePattern;
 pub use ports::{

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_revision_of_another_epoch_counts_for_nothing() {
-        let (old, new) = (Epoch::from_uuid(Uuid::from_u128(1)), Epoch::from_uuid(Uuid::from_u128(2)));
+        let (old, new) =
+            (Epoch::from_uuid(Uuid::from_u128(1)), Epoch::from_uuid(Uuid::from_u128(2)));
         let report = NodeReport {
             node: ResourceId::new("web-1").unwrap(),
             role: NodeRole::Delivery,

@@ -79,10 +79,11 @@ impl Outgoing {
         // In the order of the contract: removals after every resource.
         if self.sent.0 == self.encoded.upserts.len() {
             let left = &self.encoded.removals[self.sent.1..];
-            removals.extend(left.iter().take(REMOVALS_MAX).map(|key| ConfigRemoval {
-                kind: key.kind,
-                id: key.id.as_bytes().to_vec(),
-            }));
+            removals.extend(
+                left.iter()
+                    .take(REMOVALS_MAX)
+                    .map(|key| ConfigRemoval { kind: key.kind, id: key.id.as_bytes().to_vec() }),
+            );
             self.sent.1 += removals.len();
         }
         self.is_done = self.sent == (self.encoded.upserts.len(), self.encoded.removals.len());

@@ -117,10 +117,7 @@ fn held(violations: &mut Violations, held: Option<&v1::HeldSnapshot>) -> Option<
 }
 
 /// More than are kept are dropped: a node that refuses so much shows enough by the first ones.
-fn refused(
-    violations: &mut Violations,
-    refused: Vec<v1::RefusedResource>,
-) -> Vec<RefusedResource> {
+fn refused(violations: &mut Violations, refused: Vec<v1::RefusedResource>) -> Vec<RefusedResource> {
     let kept = refused.into_iter().take(node_limits::REFUSED_MAX).enumerate();
     kept.map(|(index, refused)| {
         let v1::RefusedResource { kind, uid, revision: at, reason } = refused;

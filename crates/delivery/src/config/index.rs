@@ -8,8 +8,8 @@ use std::{
 };
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Endpoint, EndpointId, Epoch, EventTypeId, KeyRing, ResourceId,
-    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant, TenantId,
-    TypeName,
+    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant,
+    TenantId, TypeName,
 };
 
 /// A tenant with its catalogue and subscriptions.

@@ -14,6 +14,7 @@
 mod audit;
 mod common;
 mod completion;
+mod config;
 mod delivery;
 mod endpoint;
 mod error;
@@ -22,6 +23,7 @@ mod event_type;
 mod global;
 mod key;
 mod names;
+mod node;
 mod output;
 mod render;
 mod resource;
@@ -68,6 +70,12 @@ pub enum Command {
     /// The record of configuration changes: who changed what, and whether it is whole.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Audit(audit::Verb),
+    /// Nodes: processes that work by the configuration, and how far they are.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Node(node::Verb),
+    /// The way of the configuration to the nodes: who has it, and wait until all have.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Config(config::Verb),
 }
 
 /// Runs one command. Print a failure, and take the exit code, with [`report`].
@@ -86,6 +94,8 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,
+        Command::Node(verb) => node::run(verb, &mut session).await,
+        Command::Config(verb) => config::run(verb, &mut session).await,
     };
     match done {
         Err(error) if error::is_closed_pipe(&error) => Ok(()),

@@ -31,6 +31,8 @@ fn every_noun_has_its_verbs() {
         ("event", "publish get list"),
         ("delivery", "list get attempts retry cancel"),
         ("audit", "list export verify"),
+        ("node", "list get accept"),
+        ("config", "status wait"),
     ] {
         let root = Root::command();
         let noun = root.find_subcommand(noun).unwrap();

@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
+use turnbuckle_runtime::Supervisor;
 
 /// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
 ///
@@ -19,6 +20,9 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         roles: vec![Role::All],
         data_dir,
         database_url: None,
+        control_plane_url: None,
+        node_name: None,
+        node_token_file: None,
         api_listen: any_port,
         ingress_listen: any_port,
         admin_listen: any_port,
@@ -36,7 +40,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         log: "warn".into(),
     };
     turnbuckle_runtime::telemetry::init(args.log_format.parse()?, &args.log)?;
-    let running = start(&args).await?;
+    let running = start(&args, Supervisor::new()).await?;
     Ok(RunningServer {
         api_url: format!("http://{}", running.api.context("all roles have an API")?),
         token: running.admin_token.clone().context("the demo has a token key")?,

@@ -13,4 +13,5 @@ mod fixture;
 mod followers;
 mod keys;
 mod names;
+mod nodes;
 mod references;
