@@ -1,8 +1,8 @@
 //! Roles apart, and something between them dies, hangs or lies.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 use tonic::Code;
-use turnbuckle_proto::v1::ListEndpointsRequest;
+use turnbuckle_proto::v1::{Endpoint, HttpTarget, ListEndpointsRequest, endpoint::Target};
 use turnbuckle_testkit::{
     proxy::Proxy,
     receiver::{Received, Receiver, Script},
@@ -57,7 +57,9 @@ async fn without_a_control_plane_a_node_works_on_and_even_starts() -> anyhow::Re
     apart.control.kill().await?;
     goes_through(&node, &receiver, "dead-control").await?;
     stale(&node, 2.0).await?;
-    assert_eq!(http::get(node.admin, "/readyz").await?.status, 200);
+    let readiness = http::get(node.admin, "/readyz").await?;
+    assert_eq!(readiness.status, 200);
+    assert!(readiness.body.contains(r#""connected":false"#), "{}", readiness.body);
     // Stopped, it has left its file; started, it begins with it.
     node.stop().await?;
     node = apart.node("delivery", "web-1").await?;
@@ -214,7 +216,7 @@ async fn a_snapshot_that_would_wipe_a_node_waits_for_an_operator() -> anyhow::Re
 /// content, and are not taken for the ones they know.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_was_set_back_begins_another_epoch() -> anyhow::Result<()> {
-    let apart = or_skip!(Apart::start().await?);
+    let mut apart = or_skip!(Apart::start().await?);
     let node = apart.node("delivery", "web-1").await?;
     let receiver = Receiver::start(Script::default()).await?;
     let config = apart.scene().await?;
@@ -232,6 +234,18 @@ async fn a_store_that_was_set_back_begins_another_epoch() -> anyhow::Result<()> 
     config.raw("later", http_endpoint(&receiver.url("/later"))).await?;
     apart.applied(1).await?;
     assert_eq!(Scene::of(&node).await?.publish("both", "{}").await?.deliveries, 2);
+    // Now while no control plane looks: only the node knows of the revision that is gone.
+    let before = apart.nodes().await?;
+    apart.control.kill().await?;
+    apart.home.execute("update config_revision set revision = revision - 1").await?;
+    apart.restart_control().await?;
+    eventually("the node's word begins another epoch", async || {
+        let list = apart.nodes().await?;
+        Ok((list.epoch != before.epoch).then_some(()))
+    })
+    .await?;
+    apart.applied(1).await?;
+    assert_eq!(Scene::of(&node).await?.publish("still", "{}").await?.deliveries, 2);
     Ok(())
 }
 
@@ -269,5 +283,41 @@ async fn a_control_plane_with_nodes_stops_quickly() -> anyhow::Result<()> {
     let request = ListEndpointsRequest { parent: scene.tenant.clone(), ..Default::default() };
     let refused = scene.client.endpoints().list_endpoints(request).await;
     assert_eq!(refused.err().map(|status| status.code()), Some(Code::Unimplemented));
+    Ok(())
+}
+
+/// Whatever a node is told, writes down or logs: nobody who reads it learns a secret (I7).
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_in_the_logs_or_files_of_roles_apart() -> anyhow::Result<()> {
+    let apart = or_skip!(Apart::start().await?);
+    let options = apart.node_options("delivery", "web-1")?;
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend(["--log", "debug"]);
+    let node = Server::start_in(&apart.home, &options).await?;
+    let receiver = Receiver::start(Script::default()).await?;
+    let http = HttpTarget {
+        url: receiver.url("/hooks/marker-path?key=marker-query"),
+        headers: HashMap::from([("x-api-key".to_owned(), "marker-header".to_owned())]),
+        ..HttpTarget::default()
+    };
+    let endpoint = Endpoint { target: Some(Target::Http(http)), ..Endpoint::default() };
+    let endpoint = apart.scene().await?.raw("shop", endpoint).await?;
+    apart.applied(1).await?;
+    goes_through(&node, &receiver, "e").await?;
+    assert_eq!(receiver.received()[0].header("x-api-key"), Some("marker-header"));
+    let metrics = node.metrics().await?;
+    node.stop().await?;
+    apart.control.stop().await?;
+    let directory = apart.home.directory("web-1");
+    let token = std::fs::read_to_string(directory.join("node.token"))?;
+    let secrets = [endpoint.signing_secret.trim_start_matches("whsec_"), token.trim(), "marker-"];
+    let file = std::fs::read(directory.join("configuration.delivery"))?;
+    let file = String::from_utf8_lossy(&file);
+    let texts = [node.log(), apart.control.log(), metrics, file.into_owned()];
+    for (index, secret) in secrets.into_iter().enumerate() {
+        for (place, text) in texts.iter().enumerate() {
+            assert!(!text.contains(secret), "secret {index} is in text {place}");
+        }
+    }
     Ok(())
 }

@@ -73,7 +73,6 @@ async fn load(client: &Client, node: &str) -> anyhow::Result<(Duration, i64, usi
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: run it alone"]
-#[expect(clippy::print_stderr, reason = "its figures are what it is for")]
 async fn a_large_snapshot_is_loaded_quickly_and_in_little_memory() -> anyhow::Result<()> {
     let home = or_skip!(Home::new(StoreKind::Postgres).await?);
     let empty = Apart::start_in(&home).await?;
@@ -126,7 +125,6 @@ async fn follow(client: Client, node: String, last: i64) -> anyhow::Result<Vec<(
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: run it alone"]
-#[expect(clippy::print_stderr, reason = "its figures are what it is for")]
 async fn a_change_is_at_ten_nodes_within_the_measure() -> anyhow::Result<()> {
     let apart = or_skip!(Apart::start().await?);
     let scene = apart.scene().await?;

@@ -1,7 +1,7 @@
 //! All resources of a node at one revision, encoded as they came.
 
 use crate::wire::{self, Header, Key, Record};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, node_limits,
 };
@@ -11,7 +11,8 @@ use uuid::Uuid;
 #[derive(Debug, Clone)]
 struct Held {
     revision: Revision,
-    bytes: Box<[u8]>,
+    /// Shared with the writer of the file, which needs its time.
+    bytes: Arc<[u8]>,
 }
 
 /// What a node has. Behind the index of its plane, which is built from it.
@@ -45,8 +46,8 @@ impl Replica {
     }
 
     /// The resources, in the order in which they are built on each other.
-    pub(crate) fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.live.values().map(|held| &*held.bytes)
+    pub(crate) fn resources(&self) -> Vec<Arc<[u8]>> {
+        self.live.values().map(|held| Arc::clone(&held.bytes)).collect()
     }
 
     /// What could not be used, at most as much as a report holds.
@@ -67,7 +68,7 @@ impl Replica {
             Ok(_) => {
                 self.refused.remove(&key);
                 self.gone.remove(&key);
-                self.live.insert(key, Held { revision, bytes: bytes.into_boxed_slice() });
+                self.live.insert(key, Held { revision, bytes: bytes.into() });
             }
             Err(unusable) => {
                 let refused = RefusedResource {

@@ -1,7 +1,9 @@
 //! The domain's port of configuration, fed by the stream.
 
 use crate::{
-    LastKnownGood, link, metrics,
+    LastKnownGood,
+    file::Content,
+    link, metrics,
     replica::Replica,
     state::{Effect, Fault, State},
 };
@@ -165,6 +167,18 @@ impl StreamSource {
         }
     }
 
+    /// How long ago it was last proved that nothing newer is committed.
+    #[must_use]
+    pub fn staleness(&self) -> Duration {
+        self.0.age(self.0.state().proven_at())
+    }
+
+    /// Whether the control plane is heard.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.is_connected.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn condition(&self) -> Condition {
         let state = self.0.state();
         Condition {
@@ -276,12 +290,13 @@ impl Shared {
 
     /// Writes the file. What fails now is tried again with the next change.
     async fn save(&self) {
-        let (file, inside) = {
+        let content = {
             let state = self.state();
             let Some(present) = state.present() else { return };
-            (self.file.clone(), self.file.render(present, state.proven_at()))
+            Content::new(present, state.proven_at())
         };
-        let written = tokio::task::spawn_blocking(move || file.write(&inside)).await;
+        let file = self.file.clone();
+        let written = tokio::task::spawn_blocking(move || file.write(&content)).await;
         match written {
             Ok(Ok(())) => metrics::file_written("written"),
             Ok(Err(error)) => {

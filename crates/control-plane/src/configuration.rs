@@ -149,9 +149,11 @@ fn identify(caller: &Caller, node: &NodeId) -> Result<(), Error> {
     let is_node = match caller.role {
         Role::Admin => true,
         Role::Node => {
-            let (role, name) = match caller.subject.split_once('/') {
+            // A service account is named after its cluster and namespace.
+            let own = caller.subject.rsplit(':').next().unwrap_or_default();
+            let (role, name) = match own.split_once('/') {
                 Some((role, name)) => (role, Some(name)),
-                None => (caller.subject.as_str(), None),
+                None => (own, None),
             };
             role == node.role.as_str() && name.is_none_or(|name| name == node.name.as_str())
         }

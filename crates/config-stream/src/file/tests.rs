@@ -6,7 +6,11 @@ use turnbuckle_runtime::Keyring;
 const PROVEN: Timestamp = Timestamp::from_micros(77);
 
 fn replica() -> Replica {
-    let delta = fixture::delta(5);
+    filled(2)
+}
+
+fn filled(endpoints: u128) -> Replica {
+    let delta = fixture::sized(5, endpoints);
     let at = ConfigPosition { epoch: delta.epoch, revision: delta.revision };
     let mut replica = Replica::new(at);
     for bytes in encode(&delta, NodeRole::Delivery).upserts {
@@ -22,7 +26,7 @@ fn keyring() -> Arc<dyn SecretSealer> {
 /// A file with a state in it.
 fn written(directory: &Path, sealer: &Arc<dyn SecretSealer>) -> LastKnownGood {
     let file = LastKnownGood::new(directory, NodeRole::Delivery, Arc::clone(sealer));
-    file.write(&file.render(&replica(), Some(PROVEN))).unwrap();
+    file.write(&Content::new(&replica(), Some(PROVEN))).unwrap();
     file
 }
 
@@ -75,7 +79,7 @@ fn a_damaged_file_is_set_aside() {
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;
     let cut = good[..good.len() - 7].to_vec();
-    let mut newer = good.clone();
+    let mut newer = good;
     newer[8] = 2;
     for bad in [flipped, cut, newer, Vec::new(), b"hello".to_vec()] {
         let directory = tempfile::tempdir().unwrap();
@@ -106,7 +110,40 @@ fn a_write_that_fails_leaves_the_file_before() {
     let file = written(directory.path(), &keyring());
     // Where the new file would be made there is a directory.
     fs::create_dir(directory.path().join("configuration.delivery.new")).unwrap();
-    let error = file.write(b"other").unwrap_err();
+    let error = file.write(&Content::new(&replica(), None)).unwrap_err();
     assert!(matches!(error, FileError::Io { .. }));
     assert!(file.load().is_some());
+}
+
+/// Enough resources for several blocks.
+const MANY: u128 = 2_000;
+
+#[test]
+fn blocks_are_read_in_their_order_and_none_may_be_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = LastKnownGood::new(directory.path(), NodeRole::Delivery, keyring());
+    let large = filled(MANY);
+    file.write(&Content::new(&large, Some(PROVEN))).unwrap();
+    let (found, _) = file.read().unwrap().unwrap();
+    assert_eq!(found.resources(), large.resources());
+    let bytes = fs::read(&file.path).unwrap();
+    let (start, mut rest) = bytes.split_at(MAGIC.len() + 1);
+    let mut blocks = Vec::new();
+    while !rest.is_empty() {
+        let length = u32::from_be_bytes(rest[..4].try_into().unwrap());
+        let (block, more) = rest.split_at(4 + HASH_BYTES + usize::try_from(length).unwrap());
+        blocks.push(block);
+        rest = more;
+    }
+    assert!(blocks.len() > 2, "{}", blocks.len());
+    let last = blocks.len() - 1;
+    let swapped: Vec<usize> = [1, 0].into_iter().chain(2..=last).collect();
+    let without_one: Vec<usize> = (0..=last).filter(|block| *block != 1).collect();
+    let cut: Vec<usize> = (0..last).collect();
+    let repeated: Vec<usize> = (0..=last).chain([last]).collect();
+    for order in [swapped, without_one, cut, repeated] {
+        let mixed: Vec<&[u8]> = order.iter().map(|block| blocks[*block]).collect();
+        fs::write(&file.path, [&[start], mixed.as_slice()].concat().concat()).unwrap();
+        assert!(file.read().is_err(), "{order:?}");
+    }
 }

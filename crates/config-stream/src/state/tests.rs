@@ -99,7 +99,7 @@ fn a_damaged_snapshot_changes_nothing() {
         good.iter().enumerate().filter(|(index, _)| *index != 2).map(|(_, m)| m.clone()).collect();
     let mut swapped = good.clone();
     swapped.swap(1, 2);
-    let mut miscounted = good.clone();
+    let mut miscounted = good;
     if let Some(Message::SnapshotEnd(end)) = miscounted.last_mut() {
         end.count += 1;
     }

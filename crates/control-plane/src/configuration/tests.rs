@@ -13,10 +13,13 @@ fn node(role: NodeRole, name: &str) -> NodeId {
 #[test]
 fn the_subject_of_the_token_names_the_role_and_may_name_the_node() {
     let web = node(NodeRole::Delivery, "web-1");
-    for subject in ["delivery", "delivery/web-1"] {
+    let account = "system:serviceaccount:turnbuckle:delivery";
+    for subject in ["delivery", "delivery/web-1", account] {
         assert!(identify(&caller(Role::Node, subject, None), &web).is_ok(), "{subject}");
     }
-    for subject in ["", "ingress", "delivery/", "delivery/web-2", "delivery/web-1/x", "web-1"] {
+    for subject in
+        ["", "ingress", "delivery/", "delivery/web-2", "delivery/web-1/x", "web-1", "delivery:x"]
+    {
         assert!(identify(&caller(Role::Node, subject, None), &web).is_err(), "{subject}");
     }
     let door = node(NodeRole::Ingress, "web-1");

@@ -89,8 +89,11 @@ impl Sources {
 
     /// Makes readiness depend on having any configuration.
     pub(super) fn checked_by(&self, mut admin: AdminState) -> AdminState {
-        for stream in self.streams().cloned() {
-            admin = admin.with_check("configuration", Arc::new(move || stream.readiness()));
+        for stream in self.streams() {
+            let (checked, told) = (stream.clone(), stream.clone());
+            admin = admin
+                .with_check("configuration", Arc::new(move || checked.readiness()))
+                .with_detail("configuration", Arc::new(move || detail(&told)));
         }
         admin
     }
@@ -160,6 +163,15 @@ impl Sources {
             clock: Arc::clone(&base.clock),
         }
     }
+}
+
+/// What `/readyz` tells of the configuration.
+fn detail(stream: &StreamSource) -> serde_json::Value {
+    serde_json::json!({
+        "revision": stream.at().map(|at| at.revision.0),
+        "connected": stream.is_connected(),
+        "staleness_seconds": stream.staleness().as_secs(),
+    })
 }
 
 /// The index of the delivery plane, as reports see it.
