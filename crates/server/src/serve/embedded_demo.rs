@@ -8,7 +8,6 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use turnbuckle_runtime::Supervisor;
 
 /// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
 ///
@@ -40,7 +39,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         log: "warn".into(),
     };
     turnbuckle_runtime::telemetry::init(args.log_format.parse()?, &args.log)?;
-    let running = start(&args, Supervisor::new()).await?;
+    let running = start(&args).await?;
     Ok(RunningServer {
         api_url: format!("http://{}", running.api.context("all roles have an API")?),
         token: running.admin_token.clone().context("the demo has a token key")?,

@@ -95,7 +95,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let supervisor = Supervisor::new();
     // Before anything is waited for, so that the wait can be ended.
     supervisor.stop_on(signals);
-    let running = start(&args, supervisor).await?;
+    let running = start_under(&args, supervisor).await?;
     if let Err(error) = welcome::print(&args, &running) {
         // Nobody reads the terminal any more; the server is up all the same.
         tracing::debug!(%error, "the first lines were not read");
@@ -107,7 +107,12 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When an option, a key file, the store or a port is not as it must be.
-pub async fn start(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result<Running> {
+pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
+    start_under(args, Supervisor::new()).await
+}
+
+/// The same under a supervisor that may be told to stop before everything is up.
+async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result<Running> {
     args.check()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = Arc::new(egress_guard(args)?);
