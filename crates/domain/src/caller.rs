@@ -23,11 +23,17 @@ pub enum Permission {
     AuditRead,
     /// Make, list, change and revoke API tokens.
     TokenManage,
+    /// Follow the configuration, sealed secrets included, and report what is in use.
+    ConfigWatch,
+    /// See which nodes there are, and by which configuration they work.
+    NodeRead,
+    /// Let a node apply what it holds back.
+    NodeOperate,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::TenantAdmin,
         Self::ConfigRead,
         Self::ConfigWrite,
@@ -37,6 +43,9 @@ impl Permission {
         Self::DeliveryOperate,
         Self::AuditRead,
         Self::TokenManage,
+        Self::ConfigWatch,
+        Self::NodeRead,
+        Self::NodeOperate,
     ];
 }
 
@@ -96,17 +105,19 @@ impl Role {
     pub const fn allows(self, permission: Permission) -> bool {
         use Permission as P;
         match self {
-            Self::Admin => true,
-            Self::Operator => !matches!(permission, P::TenantAdmin),
+            // People do not follow the configuration: sealed secrets are for nodes.
+            Self::Admin => !matches!(permission, P::ConfigWatch),
+            Self::Operator => !matches!(permission, P::TenantAdmin | P::ConfigWatch),
             Self::Publisher => {
                 matches!(
                     permission,
                     P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead
                 )
             }
-            Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
-            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead),
-            Self::Node => false,
+            Self::Consumer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead | P::NodeRead),
+            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead | P::NodeRead),
+            Self::Node => matches!(permission, P::ConfigWatch),
         }
     }
 

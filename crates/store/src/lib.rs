@@ -36,8 +36,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, Quotas, StoreError,
-    Timestamp,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, NodeReports, Quotas,
+    StoreError, Timestamp,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -55,6 +55,8 @@ pub struct Store {
     pub history: Arc<dyn History>,
     /// Configuration.
     pub config: Arc<dyn ConfigStore>,
+    /// What nodes say of it.
+    pub nodes: Arc<dyn NodeReports>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -143,6 +145,7 @@ impl Store {
             queue: Arc::new(queue.clone()),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -173,6 +176,7 @@ impl Store {
             queue: Arc::new(Deadline(queue.clone())),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,

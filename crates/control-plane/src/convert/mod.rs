@@ -3,11 +3,13 @@
 pub(crate) mod api_token;
 pub(crate) mod audit;
 pub(crate) mod change;
+pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 mod mask;
+pub(crate) mod node;
 mod page;
 pub(crate) mod repeat;
 pub(crate) mod retry_policy;

@@ -100,6 +100,9 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
         "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
+        "PERMISSION_CONFIG_WATCH" => Permission::ConfigWatch,
+        "PERMISSION_NODE_READ" => Permission::NodeRead,
+        "PERMISSION_NODE_OPERATE" => Permission::NodeOperate,
         _ => return None,
     })
 }

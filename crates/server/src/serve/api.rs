@@ -4,16 +4,15 @@ use super::{
     callers::Callers,
     json::{FrontLayer, Origins},
 };
-use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use tonic::{
     service::RoutesBuilder,
     transport::{Server, server::TcpIncoming},
 };
-use turnbuckle_control_plane::{ControlPlane, Dependencies};
+use turnbuckle_control_plane::{ControlPlane, Dependencies, Distribution};
 use turnbuckle_delivery::DeliveryPlane;
-use turnbuckle_domain::{Clock, Propagation, Revision};
+use turnbuckle_domain::Clock;
 use turnbuckle_proto::DESCRIPTORS;
 use turnbuckle_runtime::{
     Supervisor,
@@ -33,19 +32,12 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// What the listener serves.
 pub(super) struct ApiParts {
     pub(super) control_plane: Option<Dependencies>,
+    pub(super) distribution: Option<Arc<Distribution>>,
     pub(super) delivery: Option<DeliveryPlane>,
     pub(super) callers: Callers,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
     pub(super) origins: Origins,
-}
-
-/// Propagation in a process that uses no configuration: other processes poll.
-pub(super) struct Elsewhere;
-
-#[async_trait]
-impl Propagation for Elsewhere {
-    async fn applied(&self, _: Revision) {}
 }
 
 /// Starts serving.
@@ -69,8 +61,8 @@ pub(super) fn spawn(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()?,
     );
-    if let Some(dependencies) = parts.control_plane {
-        ControlPlane::new(dependencies).add_to(&mut routes);
+    if let (Some(dependencies), Some(distribution)) = (parts.control_plane, parts.distribution) {
+        ControlPlane::new(dependencies, distribution).add_to(&mut routes);
     }
     if let Some(delivery) = &parts.delivery {
         routes.add_service(delivery.events_service());

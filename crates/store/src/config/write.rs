@@ -18,7 +18,8 @@ use sea_orm::{
     {AccessMode, IsolationLevel},
 };
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, Error, Fields, Revision, StoreError, TenantId, Timestamp,
+    Audited as _, ChangeContext, ConfigPosition, Epoch, Error, Fields, Revision, StoreError,
+    TenantId, Timestamp,
 };
 
 /// Most names an entry of the record lists of what went along with a resource; of more it says how
@@ -238,11 +239,14 @@ pub(super) async fn tenant_name(
     Ok(full_name::<tenant::Entity>("", tenant.slug.as_str()))
 }
 
-/// The present revision.
-pub(super) async fn revision(db: &impl sea_orm::ConnectionTrait) -> Result<Revision, StoreError> {
+/// The present state.
+pub(super) async fn position(
+    db: &impl sea_orm::ConnectionTrait,
+) -> Result<ConfigPosition, StoreError> {
     let row = config_revision::Entity::find().one(db).await.map_err(store_error)?;
     let row = row.ok_or(Malformed { column: "config_revision.id" })?;
-    Ok(Revision(row.revision))
+    let epoch = row.epoch.ok_or(Malformed { column: "config_revision.epoch" })?;
+    Ok(ConfigPosition { epoch: Epoch::from_uuid(epoch), revision: Revision(row.revision) })
 }
 
 /// A transaction that sees one state of all tables, and changes none.

@@ -35,13 +35,13 @@ async fn whoever_goes_away_leaves_nothing_behind_on_a_connection(fixture: &Fixtu
         let wait = number % WAITS;
         let wanted = event_type(acme.id, &format!("gone.t{number}"));
         until_wait(wait, config.create_event_type(wanted, &by())).await;
-        until_wait(wait, config.key_ring(acme.id, orders.id)).await;
+        until_wait(wait, config.key_ring(acme.id, orders.id.into())).await;
         // Reads on every connection that is idle, and then as many transactions.
         for _ in 0..IDLE {
             config.endpoint(acme.id, &orders.slug).await.unwrap();
         }
         for _ in 0..IDLE {
-            config.key_ring(acme.id, orders.id).await.unwrap();
+            config.key_ring(acme.id, orders.id.into()).await.unwrap();
         }
     }
     // More than there are connections: each of them works, and none holds a transaction open.
@@ -50,10 +50,10 @@ async fn whoever_goes_away_leaves_nothing_behind_on_a_connection(fixture: &Fixtu
         let before = fixture.revision().await;
         let made = config.create_event_type(wanted, &by()).await.unwrap();
         assert!(made.meta.revision > before);
-        let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
+        let mut ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
         ring.rotate(key(), Duration::ZERO, true, at(10 + number)).unwrap();
         let expected = ring.revision;
-        config.update_key_ring(acme.id, orders.id, ring, expected, &by()).await.unwrap();
+        config.update_key_ring(acme.id, orders.id.into(), ring, expected, &by()).await.unwrap();
     }
     // Through connections of its own, so nothing above was inside a transaction that never ended.
     let revision: Revision = fixture.revision().await;

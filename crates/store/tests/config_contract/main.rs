@@ -16,6 +16,7 @@ mod fixture;
 mod followers;
 mod keys;
 mod names;
+mod nodes;
 mod quotas;
 mod references;
 mod requests;

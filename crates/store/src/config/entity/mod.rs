@@ -13,6 +13,7 @@ pub(super) mod endpoint;
 pub(super) mod event_type;
 pub(super) mod event_type_version;
 pub(super) mod key_ring;
+pub(super) mod node;
 pub(super) mod retry_policy;
 pub(super) mod signing_key;
 pub(super) mod source;
