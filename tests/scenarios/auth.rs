@@ -78,18 +78,24 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
     for path in methods()? {
         let name = path.rsplit('/').next().unwrap_or_default();
         let audits = path.contains(".Audit/");
+        let watches = path.contains(".Configuration/");
+        let of_nodes = path.contains(".Nodes/");
         let looks = name.starts_with("Get") || name.starts_with("List");
-        let reads = looks && !audits;
+        let reads = looks && !audits && !watches;
         let of_tenants = path.contains(".Tenants/") && !looks;
         let of_keys = path.contains(".Keys/") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");
         let allowed = [
-            (&admin, true),
-            (&operator, !of_tenants),
-            (&publisher, reads || publishes || !(of_tenants || of_keys || operates || audits)),
+            (&admin, !watches),
+            (&operator, !of_tenants && !watches),
+            (
+                &publisher,
+                !(watches || of_nodes)
+                    && (reads || publishes || !(of_tenants || of_keys || operates || audits)),
+            ),
             (&viewer, reads),
-            (&node, false),
+            (&node, watches),
         ];
         for (index, (token, may)) in allowed.into_iter().enumerate() {
             let status = call(&channel, &path, Some(token)).await?;
