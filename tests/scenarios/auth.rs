@@ -81,21 +81,24 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let audits = path.contains(".Audit/");
         let of_tokens = path.contains(".ApiTokens/");
+        let watches = path.contains(".Configuration/");
+        let of_nodes = path.contains(".Nodes/");
         let looks = ["Get", "List", "Preview"].iter().any(|verb| name.starts_with(verb));
-        let reads = looks && !audits && !of_tokens;
+        let reads = looks && !audits && !of_tokens && !watches;
         let of_tenants = path.contains(".Tenants/") && !looks;
         let of_keys = path.contains(".Keys/") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");
         let allowed = [
-            (&admin, true),
-            (&operator, !of_tenants),
+            (&admin, !watches),
+            (&operator, !of_tenants && !watches),
             (
                 &publisher,
-                reads || publishes || !(of_tenants || of_keys || operates || audits || of_tokens),
+                !(watches || of_nodes || of_tokens)
+                    && (reads || publishes || !(of_tenants || of_keys || operates || audits)),
             ),
             (&viewer, reads),
-            (&node, false),
+            (&node, watches),
         ];
         for (index, (token, may)) in allowed.into_iter().enumerate() {
             let status = call(&channel, &path, Some(token)).await?;

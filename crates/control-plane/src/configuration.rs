@@ -145,20 +145,15 @@ impl Distribution {
 /// Whether the caller is the node it says. The token decides: its subject names the role, and may
 /// name the node. What the request says is never enough.
 fn identify(caller: &Caller, node: &NodeId) -> Result<(), Error> {
-    // An administrator comes this far only in development, where calls need no token.
-    let is_node = match caller.role {
-        Role::Admin => true,
-        Role::Node => {
-            // A service account is named after its cluster and namespace.
-            let own = caller.subject.rsplit(':').next().unwrap_or_default();
-            let (role, name) = match own.split_once('/') {
-                Some((role, name)) => (role, Some(name)),
-                None => (own, None),
-            };
-            role == node.role.as_str() && name.is_none_or(|name| name == node.name.as_str())
-        }
-        _ => false,
+    // A service account is named after its cluster and namespace.
+    let own = caller.subject.rsplit(':').next().unwrap_or_default();
+    let (role, name) = match own.split_once('/') {
+        Some((role, name)) => (role, Some(name)),
+        None => (own, None),
     };
+    let is_node = caller.role == Role::Node
+        && role == node.role.as_str()
+        && name.is_none_or(|name| name == node.name.as_str());
     // Nodes serve every tenant: a token for one does not make a node.
     if is_node && caller.tenant.is_none() {
         return Ok(());

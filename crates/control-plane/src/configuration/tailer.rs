@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 use tokio::{
     sync::{Notify, watch},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use turnbuckle_domain::{
     ConfigPosition, ConfigSource, Epoch, IdGenerator, NodeReports, StoreError,
@@ -21,6 +21,11 @@ const POLL: Duration = Duration::from_secs(1);
 const READ_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait of somebody who needs a read that begins now: it may have to wait for another one.
 const FRESH_WAIT: Duration = Duration::from_secs(11);
+
+/// What nodes claim begins an epoch at most this often: one suffices, since it brings every node to
+/// what the store has, and a node that is wrong must not make all others read everything again and
+/// again.
+const CLAIM_GAP: Duration = Duration::from_secs(60);
 
 /// The store did not answer in time.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +49,25 @@ pub(super) struct Tailer {
     /// Number of the last read that began.
     begun: AtomicU64,
     seen: watch::Sender<Seen>,
+    claims: Claims,
+}
+
+/// How often nodes are believed.
+#[derive(Default)]
+struct Claims {
+    followed_at: Mutex<Option<Instant>>,
+}
+
+impl Claims {
+    /// Whether a claim that comes now is followed; notes it when it is.
+    fn follows(&self, now: Instant) -> bool {
+        let mut last = self.followed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let follows = last.is_none_or(|last| now.duration_since(last) >= CLAIM_GAP);
+        if follows {
+            *last = Some(now);
+        }
+        follows
+    }
 }
 
 impl Tailer {
@@ -53,7 +77,7 @@ impl Tailer {
         ids: IdGenerator,
     ) -> Self {
         let (hint, begun, seen) = (Notify::new(), AtomicU64::new(0), watch::Sender::default());
-        Self { source, nodes, ids, hint, begun, seen }
+        Self { source, nodes, ids, hint, begun, seen, claims: Claims::default() }
     }
 
     pub(super) fn hint(&self) {
@@ -115,6 +139,18 @@ impl Tailer {
         seen.at.ok_or_else(not_read)
     }
 
+    /// As [`Tailer::set_back`], by the word of a node.
+    pub(super) async fn claimed(
+        &self,
+        known: ConfigPosition,
+        now: ConfigPosition,
+    ) -> Result<(), StoreError> {
+        match self.claims.follows(Instant::now()) {
+            true => self.set_back(known, now).await,
+            false => Ok(()),
+        }
+    }
+
     /// Somebody has seen a higher revision of this epoch than the store has now: it was restored, or
     /// lost its last changes in a fail-over. Revisions that come would be taken for ones that are
     /// known, so another epoch begins, and every node reads everything anew.
@@ -131,5 +167,20 @@ impl Tailer {
         self.nodes.begin_epoch(known.epoch, Epoch::from_uuid(self.ids.uuid())).await?;
         self.hint();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_claim_is_followed_and_the_next_only_after_a_while() {
+        let (claims, begun) = (Claims::default(), Instant::now());
+        assert!(claims.follows(begun));
+        assert!(!claims.follows(begun + Duration::from_secs(1)));
+        assert!(!claims.follows(begun + CLAIM_GAP / 2));
+        assert!(claims.follows(begun + CLAIM_GAP));
+        assert!(!claims.follows(begun + CLAIM_GAP));
     }
 }

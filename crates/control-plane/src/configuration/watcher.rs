@@ -113,7 +113,7 @@ impl Watcher {
                 if read <= self.known_since {
                     return None;
                 }
-                self.distribution.tailer.set_back(known, at).await.map(|()| None)
+                self.distribution.tailer.claimed(known, at).await.map(|()| None)
             }
             Some(known) if known.epoch == at.epoch => self.changes(known, at).await.map(Some),
             Some(_) => self.snapshot(at, Some("another epoch has begun")).await.map(Some),

@@ -135,7 +135,7 @@ impl ServeArgs {
                  choose --roles delivery or ingress",
             );
         }
-        if self.control_plane_url.is_some() && self.node_token_file.is_none() && !self.dev {
+        if self.control_plane_url.is_some() && self.node_token_file.is_none() {
             faults.push("--control-plane-url needs --node-token-file");
         }
         if let Some(url) = &self.database_url
