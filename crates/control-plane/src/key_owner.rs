@@ -13,7 +13,7 @@ pub(crate) enum Owner {
     /// Its keys sign.
     Endpoint(Endpoint),
     /// Its keys verify.
-    Source(Source),
+    Source(Box<Source>),
 }
 
 impl Owner {
@@ -60,7 +60,7 @@ impl Dependencies {
             }
             OwnerName::Source(source) => {
                 let found = self.store.source(tenant.id, &source.id).await?;
-                found.map(Owner::Source).ok_or_else(missing)
+                found.map(|source| Owner::Source(Box::new(source))).ok_or_else(missing)
             }
         }
     }
