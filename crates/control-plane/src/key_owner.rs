@@ -11,13 +11,13 @@ use turnbuckle_domain::{
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
     /// Its keys sign.
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
     /// Its keys verify.
-    Source(Source),
+    Source(Box<Source>),
 }
 
 impl Owner {
-    pub(crate) const fn tenant(&self) -> TenantId {
+    pub(crate) fn tenant(&self) -> TenantId {
         match self {
             Self::Endpoint(endpoint) => endpoint.tenant,
             Self::Source(source) => source.tenant,
@@ -25,7 +25,7 @@ impl Owner {
     }
 
     /// How stores and sealed records name it.
-    pub(crate) const fn key_owner(&self) -> KeyOwner {
+    pub(crate) fn key_owner(&self) -> KeyOwner {
         match self {
             Self::Endpoint(endpoint) => KeyOwner::Endpoint(endpoint.id),
             Self::Source(source) => KeyOwner::Source(source.id),
@@ -56,11 +56,11 @@ impl Dependencies {
         match name {
             OwnerName::Endpoint(endpoint) => {
                 let found = self.store.endpoint(tenant.id, &endpoint.id).await?;
-                found.map(Owner::Endpoint).ok_or_else(missing)
+                found.map(|endpoint| Owner::Endpoint(Box::new(endpoint))).ok_or_else(missing)
             }
             OwnerName::Source(source) => {
                 let found = self.store.source(tenant.id, &source.id).await?;
-                found.map(Owner::Source).ok_or_else(missing)
+                found.map(|source| Owner::Source(Box::new(source))).ok_or_else(missing)
             }
         }
     }
