@@ -129,10 +129,8 @@ async fn a_token_of_another_tenant_sees_and_changes_nothing() -> anyhow::Result<
     }
     refuse!(tenants.get_tenant(GetTenantRequest { name: parent() }));
     refuse!(tenants.delete_tenant(DeleteTenantRequest { name: parent(), etag: String::new() }));
-    refuse!(
-        endpoints
-            .get_endpoint(GetEndpointRequest { name: endpoint.name.clone(), ..Default::default() })
-    );
+    let get = GetEndpointRequest { name: endpoint.name, ..Default::default() };
+    refuse!(endpoints.get_endpoint(get.clone()));
     refuse!(
         endpoints.list_endpoints(ListEndpointsRequest { parent: parent(), ..Default::default() })
     );
@@ -182,9 +180,7 @@ async fn a_token_of_another_tenant_sees_and_changes_nothing() -> anyhow::Result<
     assert!(seen.tenants.is_empty(), "{seen:?}");
     // A token of the tenant itself passes the same door.
     let own = server.client_with(Some(server.home().token("operator", Some("acme"))?)).await?;
-    own.endpoints()
-        .get_endpoint(GetEndpointRequest { name: endpoint.name, ..Default::default() })
-        .await?;
+    own.endpoints().get_endpoint(get).await?;
     Ok(())
 }
 
