@@ -22,9 +22,11 @@ mod engine;
 mod format;
 pub mod grpc;
 pub mod http;
+mod intake_plane;
 mod metrics;
 mod plane;
 pub mod publish;
 
 pub use engine::EngineSettings;
+pub use intake_plane::{IntakeParts, start_intake};
 pub use plane::{DeliveryPlane, PlaneParts, WakeHandle};

@@ -8,7 +8,7 @@ use crate::{
         SettleQueue, SettleWriter,
     },
     http::{HttpSender, SenderLimits},
-    publish::{CommitQueue, Publisher},
+    publish::{CommitQueue, Intake, Publisher},
 };
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
@@ -17,13 +17,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventLog, History, IdGenerator,
-    Random, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake, EventLog, History,
+    IdGenerator, Random, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
 /// Publish writers: while one waits for its commit, the other collects.
-const COMMITTERS: usize = 2;
+pub(crate) const COMMITTERS: usize = 2;
 /// Idle connections are looked through this often, so that sockets close in quiet times.
 const IDLE_SWEEP: Duration = Duration::from_secs(2);
 
@@ -156,6 +156,12 @@ impl DeliveryPlane {
         Arc::clone(&self.publisher)
     }
 
+    /// The entrance for an ingress of the same process: what it takes goes straight into the lanes.
+    #[must_use]
+    pub fn intake(&self) -> Arc<dyn EventIntake> {
+        Arc::new(Intake::new(self.publisher(), self.history()))
+    }
+
     /// What happened.
     #[must_use]
     pub fn history(&self) -> Arc<dyn History> {
@@ -267,7 +273,7 @@ fn spawn_sweeper(supervisor: &Supervisor, sender: Arc<HttpSender>, stop: Cancell
 }
 
 /// A task that cannot fail, in the supervisor's form.
-async fn endless(task: impl Future<Output = ()>) -> Result<(), Infallible> {
+pub(crate) async fn endless(task: impl Future<Output = ()>) -> Result<(), Infallible> {
     task.await;
     Ok(())
 }

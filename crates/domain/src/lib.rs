@@ -46,6 +46,7 @@ mod event;
 mod event_type_version;
 mod filter;
 mod id;
+mod intake;
 mod key;
 mod labels;
 mod name;
@@ -54,6 +55,7 @@ mod pattern;
 mod ports;
 mod quota;
 mod random;
+mod receipt;
 mod request;
 mod retry;
 mod retry_preview;
@@ -90,8 +92,9 @@ pub use event_type_version::{
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
     ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid,
-    IdGenerator, KeyId, RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
+    IdGenerator, KeyId, ReceiptId, RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
 };
+pub use intake::{EventIntake, IntakeEvent, IntakeRefusal, Taken};
 pub use key::{
     Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, incoming_limits, key_limits,
 };
@@ -109,6 +112,7 @@ pub use ports::{
 };
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
+pub use receipt::{Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, receipt_limits};
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;

@@ -1,42 +1,35 @@
 //! The HTTP ingress: where third parties send their webhooks.
 //!
 //! ```text
-//!  third party ── POST /… ──► known source? ── no ──► 404, the same body whatever was asked
+//!  third party ─► limits ─► source ─► handshake? ─► signature and time ─► event ─► EventIntake ─► answer
+//!                             │           over the exact bytes             │    dedup + commit
+//!                             └─ index of sources, swapped as a whole      └─► receipt, in groups
 //! ```
-//! A source is what gives a path its meaning. The control plane has no sources yet, so every request
-//! ends at the first step: nothing is read, nothing is stored, nothing is acknowledged.
 //!
 //! # Invariants
-//! - **I1** No 2xx is answered for anything that is not durable.
-//! - **I10** A request body is never read before its source is known.
-//! - Answers give no hint which paths exist.
+//! - **I1** No 2xx is answered for anything that is not durable: neither an event nor a dead letter.
+//! - **I7** Signatures, keys and payloads are in no log, metric or answer; a receipt has a payload only
+//!   where its source says so.
+//! - **I9** Verification runs on the exact bytes received, before parsing and before dedup.
+//! - **I10** Memory is bounded before anything is verified: headers, body, all bodies together,
+//!   connections.
+//! - **I15** One id of a source has one effect; other content under it is an anomaly, answered as a
+//!   repeat and never processed.
+//! - An unknown path and a bad signature are answered alike.
+//! - This crate knows no SQL and no other plane.
 
-use axum::{
-    Router,
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
-use std::io;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+mod answer;
+mod body;
+mod config;
+mod event;
+mod keys;
+mod limits;
+mod listener;
+mod metrics;
+mod pipeline;
+mod plane;
+mod receipts;
+mod verify;
 
-/// RFC 9457 body of every answer for an unknown source.
-const UNKNOWN_SOURCE: &str =
-    r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"no such source"}"#;
-
-/// Answers until the token is cancelled.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
-    let router = Router::new().fallback(unknown_source);
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
-}
-
-async fn unknown_source() -> Response {
-    let problem = HeaderValue::from_static("application/problem+json");
-    // The body was not read: the connection cannot carry another request.
-    let close = HeaderValue::from_static("close");
-    let headers = [(header::CONTENT_TYPE, problem), (header::CONNECTION, close)];
-    (StatusCode::NOT_FOUND, headers, UNKNOWN_SOURCE).into_response()
-}
+pub use config::{SourceHandle, SourceIndex};
+pub use plane::{IngressParts, IngressPlane};

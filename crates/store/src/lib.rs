@@ -25,11 +25,13 @@ mod first;
 mod history;
 mod immediate;
 mod postgres;
+mod receipts;
 
 use config::ConfigDb;
 use embedded::{DirectoryLock, EmbeddedQueue};
 use history::HistoryDb;
 use postgres::{Deadline, PostgresQueue};
+use receipts::ReceiptDb;
 use sea_orm::{
     DatabaseConnection, SqlxPostgresConnector, SqlxSqliteConnector,
     sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -37,7 +39,7 @@ use sea_orm::{
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, NodeReports, Quotas,
-    StoreError, Timestamp,
+    ReceiptLog, StoreError, Timestamp,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -57,6 +59,8 @@ pub struct Store {
     pub config: Arc<dyn ConfigStore>,
     /// What nodes say of it.
     pub nodes: Arc<dyn NodeReports>,
+    /// What the ingress decided, request by request.
+    pub receipts: Arc<dyn ReceiptLog>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -146,6 +150,7 @@ impl Store {
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
+            receipts: Arc::new(ReceiptDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -177,6 +182,7 @@ impl Store {
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
+            receipts: Arc::new(ReceiptDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,

@@ -115,6 +115,12 @@ impl ConfigIndex {
         Some(Arc::clone(type_entry.rules.get_or_init(find)))
     }
 
+    /// Who wants events of a type that may not be registered; none when the tenant is not known.
+    /// Found anew for each event: costs a look at every subscription of the tenant.
+    pub(crate) fn routes_of(&self, tenant: TenantId, event_type: &TypeName) -> Option<Routes> {
+        self.tenants.get(&tenant).map(|entry| self.find_routes(entry, event_type))
+    }
+
     fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Routes {
         let wants = |subscription: &&Subscription| {
             let endpoint = self.endpoints.get(&subscription.endpoint);

@@ -1,9 +1,11 @@
 //! Publishing: check, route, commit, answer.
 
 mod commit;
+mod intake;
 mod schema;
 
 pub(crate) use commit::CommitQueue;
+pub(crate) use intake::Intake;
 
 use crate::{
     config::{ConfigHandle, Route, Routes, TypeRules},

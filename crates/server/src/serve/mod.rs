@@ -5,6 +5,7 @@ mod args;
 mod callers;
 
 mod embedded_demo;
+mod ingress;
 mod issuers;
 mod json;
 mod nodes;
@@ -36,6 +37,7 @@ use turnbuckle_delivery::{
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
 use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, SecretSealer};
+use turnbuckle_ingress::IngressPlane;
 use turnbuckle_runtime::{
     Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
@@ -155,11 +157,11 @@ async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result
     };
     let listeners = listeners.serve_admin(&supervisor, admin);
     sources.loaded(&supervisor, admin_address).await?;
-    let parts = start_planes(args, base, &sources, callers, &supervisor).await?;
+    let (parts, ingress) = start_planes(args, base, &sources, callers, &supervisor).await?;
     if args.dev && is_new {
         welcome::make_default_tenant(&parts).await?;
     }
-    listeners.serve(&supervisor, parts)?;
+    listeners.serve(&supervisor, parts, ingress)?;
     is_up.store(true, Ordering::SeqCst);
     Ok(running)
 }
@@ -188,7 +190,7 @@ async fn start_planes(
     sources: &nodes::Sources,
     callers: Callers,
     supervisor: &Supervisor,
-) -> anyhow::Result<api::ApiParts> {
+) -> anyhow::Result<(api::ApiParts, Option<IngressPlane>)> {
     let delivery = match args.has(Role::Delivery) {
         true => {
             let parts = plane_parts(args, &base, sources, &callers);
@@ -199,7 +201,13 @@ async fn start_planes(
     if let Some(plane) = &delivery {
         sources.report_delivery(&base, supervisor, plane.config());
     }
-    sources.report_ingress(&base, supervisor);
+    let ingress = match args.has(Role::Ingress) {
+        true => Some(ingress::start(&base, sources, delivery.as_ref(), supervisor).await?),
+        false => None,
+    };
+    if let Some(plane) = &ingress {
+        sources.report_ingress(&base, supervisor, plane.sources());
+    }
     let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
@@ -212,6 +220,7 @@ async fn start_planes(
         callers.spawn(supervisor, &base.store);
     }
     let Base { store, clock, random, sealer, guard } = base;
+    let here = here.into_iter().chain(ingress.as_ref().map(ingress::propagation)).collect();
     let propagation = distribution.clone().map(|distribution| nodes::Told { distribution, here });
     let control_plane = propagation.map(|propagation| Dependencies {
         store: store.config,
@@ -226,7 +235,9 @@ async fn start_planes(
     }
     let origins = json::Origins::parse(&args.cors_origin)?;
     let dev = args.dev;
-    Ok(api::ApiParts { control_plane, distribution, delivery, callers, clock, dev, origins })
+    let parts =
+        api::ApiParts { control_plane, distribution, delivery, callers, clock, dev, origins };
+    Ok((parts, ingress))
 }
 
 fn plane_parts(
@@ -306,13 +317,17 @@ struct Doors {
 }
 
 impl Doors {
-    fn serve(self, supervisor: &Supervisor, parts: api::ApiParts) -> anyhow::Result<()> {
+    fn serve(
+        self,
+        supervisor: &Supervisor,
+        parts: api::ApiParts,
+        ingress: Option<IngressPlane>,
+    ) -> anyhow::Result<()> {
         if let Some(listener) = self.api {
             api::spawn(supervisor, listener, parts)?;
         }
-        if let Some(listener) = self.ingress {
-            let serving = turnbuckle_ingress::serve(listener, supervisor.shutdown());
-            supervisor.spawn("ingress", OnExit::StopProcess, serving);
+        if let (Some(listener), Some(plane)) = (self.ingress, ingress) {
+            plane.listen(listener, supervisor);
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use turnbuckle_domain::{
     ConfigPosition, ConfigSource, Epoch, IdGenerator, NodeId, NodeRole, Propagation, ReportSink,
     ResourceId, Revision,
 };
+use turnbuckle_ingress::SourceHandle;
 use turnbuckle_runtime::{Supervisor, admin::AdminState, supervisor::OnExit};
 
 /// Longest wait for an answer of the control plane; the stream itself is not bound by it.
@@ -141,12 +142,23 @@ impl Sources {
         supervisor.spawn("node-report-delivery", OnExit::Log, endless(reporting));
     }
 
-    /// Reports what the ingress works by. Without a stream it works by nothing yet: it has no
-    /// sources.
-    pub(super) fn report_ingress(&self, base: &Base, supervisor: &Supervisor) {
-        let Some(stream) = self.ingress.clone() else { return };
-        let reporter = self.reporter(base, NodeRole::Ingress, Some(stream.clone()));
-        let reporting = reporter.run((stream, None), supervisor.shutdown());
+    /// The configuration of the ingress: sources and their keys.
+    pub(super) fn of_ingress(&self, base: &Base) -> Arc<dyn ConfigSource> {
+        match &self.ingress {
+            Some(stream) => Arc::new(stream.clone()),
+            None => base.store.config_source(),
+        }
+    }
+
+    /// Reports what the ingress works by.
+    pub(super) fn report_ingress(
+        &self,
+        base: &Base,
+        supervisor: &Supervisor,
+        sources: SourceHandle,
+    ) {
+        let reporter = self.reporter(base, NodeRole::Ingress, self.ingress.clone());
+        let reporting = reporter.run(Index(sources), supervisor.shutdown());
         supervisor.spawn("node-report-ingress", OnExit::Log, endless(reporting));
     }
 
@@ -174,20 +186,34 @@ fn detail(stream: &StreamSource) -> serde_json::Value {
     })
 }
 
-/// The index of the delivery plane, as reports see it.
-struct Index(ConfigHandle);
+/// The index of a plane, as reports see it.
+struct Index<H>(H);
 
 #[async_trait]
-impl InUse for Index {
+impl InUse for Index<ConfigHandle> {
     fn position(&self) -> Option<ConfigPosition> {
-        let at = self.0.load().position();
-        // Before the first read there is none.
-        (at.epoch != Epoch::default()).then_some(at)
+        read(self.0.load().position())
     }
 
     async fn changed(&mut self) {
         self.0.changed().await;
     }
+}
+
+#[async_trait]
+impl InUse for Index<SourceHandle> {
+    fn position(&self) -> Option<ConfigPosition> {
+        read(self.0.load().position())
+    }
+
+    async fn changed(&mut self) {
+        self.0.changed().await;
+    }
+}
+
+/// Before the first read there is no position.
+fn read(at: ConfigPosition) -> Option<ConfigPosition> {
+    (at.epoch != Epoch::default()).then_some(at)
 }
 
 /// Brings configuration from the store to the nodes that follow this process.
@@ -208,15 +234,16 @@ pub(super) fn distribute(base: &Base, supervisor: &Supervisor) -> Arc<Distributi
 /// A change waits for this process only; nodes are told at once.
 pub(super) struct Told {
     pub(super) distribution: Arc<Distribution>,
-    /// The plane of this process that works by the configuration, if there is one.
-    pub(super) here: Option<Arc<dyn Propagation>>,
+    /// The planes of this process that work by the configuration.
+    pub(super) here: Vec<Arc<dyn Propagation>>,
 }
 
 #[async_trait]
 impl Propagation for Told {
     async fn applied(&self, revision: Revision) {
         self.distribution.hint();
-        if let Some(here) = &self.here {
+        // One after the other: the second has mostly got there while the first did.
+        for here in &self.here {
             here.applied(revision).await;
         }
     }

@@ -1,0 +1,10 @@
+//! Sources as the ingress uses them: an immutable index, swapped as a whole.
+
+mod entry;
+mod follower;
+mod index;
+
+pub(crate) use entry::SourceEntry;
+pub(crate) use follower::SourceFollower;
+pub use follower::SourceHandle;
+pub use index::SourceIndex;

@@ -1,0 +1,282 @@
+//! Events of a verified request: dedup and commit in one transaction, and the answer to that.
+
+use super::{Ending, Pipeline, Received, words};
+use crate::{
+    answer::{Answer, Problem, accepted, duplicate},
+    event::{Mapped, NoEvent},
+    metrics::Outcome,
+    verify::Signer,
+};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use turnbuckle_domain::{
+    Error, EventUid, IntakeRefusal, ReceiptDecision, Taken, Timestamp, UnknownVersionMode,
+    Unprocessable,
+};
+
+/// Longest wait for the store. Senders give up after one second at the earliest; whoever has no answer
+/// of the store by then is told to come again, and is a duplicate if it was stored after all.
+const STORE_WAIT: Duration = Duration::from_millis(700);
+
+/// What the store made of a request's events.
+#[derive(Default)]
+struct Tally {
+    event_id: String,
+    events: usize,
+    accepted: usize,
+    /// Repeats, and when the first of them was accepted first.
+    duplicates: usize,
+    first: Option<(EventUid, Timestamp)>,
+    anomalies: usize,
+    uid: Option<EventUid>,
+    unknown: usize,
+    refused: Vec<Refused>,
+}
+
+/// An item that is no event.
+enum Refused {
+    Version(&'static str),
+    Unusable(String),
+}
+
+impl Pipeline {
+    pub(super) async fn take(
+        &self,
+        received: Received,
+        signer: Signer,
+        mapped: Result<Vec<Result<Mapped, NoEvent>>, NoEvent>,
+    ) -> (Answer, Outcome) {
+        let deadline = Instant::now() + STORE_WAIT;
+        let items = mapped.unwrap_or_else(|fault| vec![Err(fault)]);
+        let tally = match timeout_at(deadline, self.store(&received, items)).await {
+            Ok(Ok(tally)) if tally.unknown == 0 => tally,
+            Ok(Err(error)) => {
+                if !matches!(error, Error::Unavailable { .. }) {
+                    tracing::error!(error = &error as &dyn std::error::Error, "not stored");
+                }
+                return self.unavailable(received, signer, "the store refused for now");
+            }
+            Ok(Ok(_)) => {
+                return self.unavailable(received, signer, "the store did not say what it did");
+            }
+            Err(_) => {
+                return self.unavailable(received, signer, "the store did not answer in time");
+            }
+        };
+        if tally.accepted > 0 || tally.events == 0 {
+            return self.accept(received, signer, tally);
+        }
+        if tally.duplicates + tally.anomalies > 0 {
+            return self.repeat(received, signer, tally);
+        }
+        self.refuse(received, signer, tally, deadline).await
+    }
+
+    /// Asks the intake, in one call for all events of the request.
+    async fn store(
+        &self,
+        received: &Received,
+        items: Vec<Result<Mapped, NoEvent>>,
+    ) -> Result<Tally, Error> {
+        let source = received.entry.source();
+        let (tenant, slug) = (source.tenant, source.slug.as_str());
+        let mut tally = Tally { events: items.len(), ..Tally::default() };
+        let mut events = Vec::with_capacity(items.len());
+        let mut ids = Vec::with_capacity(items.len());
+        for item in items {
+            let mapped = match item {
+                Ok(mapped) => mapped,
+                Err(fault) => {
+                    tally.refused.push(Refused::of(fault));
+                    continue;
+                }
+            };
+            if tally.event_id.is_empty() {
+                tally.event_id.clone_from(&mapped.event.draft.event_id);
+            }
+            if let Some(earlier) = &mapped.earlier_id {
+                let found = self.intake.first_accepted(tenant, slug, earlier).await?;
+                if let Some(first) = found.filter(|(_, at)| in_window(source, received.at, *at)) {
+                    tally.repeated(first);
+                    continue;
+                }
+            }
+            ids.push(mapped.event.draft.event_id.clone());
+            events.push(mapped.event);
+        }
+        if events.is_empty() {
+            return Ok(tally);
+        }
+        let taken = self.intake.take(tenant, events).await?;
+        for (taken, id) in taken.into_iter().zip(ids) {
+            let is_anomaly = taken == Taken::Anomaly;
+            tally.add(taken);
+            if is_anomaly && tally.first.is_none() {
+                tally.first = self.intake.first_accepted(tenant, slug, &id).await?;
+            }
+        }
+        Ok(tally)
+    }
+
+    fn accept(&self, received: Received, signer: Signer, tally: Tally) -> (Answer, Outcome) {
+        let settings = &received.entry.source().settings;
+        let answer = accepted(&settings.answers);
+        let mut ending = tally.ending(ReceiptDecision::Accepted, tally.remarks(), &answer, signer);
+        // The bad items of a batch would be lost otherwise.
+        ending.keeps_body =
+            !tally.refused.is_empty() && settings.unprocessable == Unprocessable::DeadLetter;
+        self.receipts.leave(self.receipt(received, ending));
+        (answer, Outcome::Accepted)
+    }
+
+    /// An anomaly is answered as a repeat: who sent it learns nothing.
+    fn repeat(&self, received: Received, signer: Signer, tally: Tally) -> (Answer, Outcome) {
+        let first = tally.first.map(|(_, at)| at);
+        let answer = duplicate(&received.entry.source().settings.answers, first);
+        let (decision, outcome) = match tally.anomalies {
+            0 => (ReceiptDecision::Duplicate, Outcome::Duplicate),
+            _ => (ReceiptDecision::Anomaly, Outcome::Anomaly),
+        };
+        if tally.anomalies > 0 {
+            let source = received.entry.source().id;
+            tracing::warn!(source.id = %source, "an event id came again with other content");
+        }
+        let ending = tally.ending(decision, tally.remarks(), &answer, signer);
+        self.receipts.leave(self.receipt(received, ending));
+        (answer, outcome)
+    }
+
+    /// None of it is an event: refused, or kept, as the source says.
+    async fn refuse(
+        &self,
+        received: Received,
+        signer: Signer,
+        tally: Tally,
+        deadline: Instant,
+    ) -> (Answer, Outcome) {
+        let settings = &received.entry.source().settings;
+        let is_version = tally.refused.iter().all(|refused| matches!(refused, Refused::Version(_)));
+        let keeps = match is_version {
+            true => settings.event.unknown_version == UnknownVersionMode::DeadLetter,
+            false => settings.unprocessable == Unprocessable::DeadLetter,
+        };
+        if keeps {
+            let answer = accepted(&settings.answers);
+            let reason = tally.remarks();
+            let mut ending = tally.ending(ReceiptDecision::DeadLetter, reason, &answer, signer);
+            ending.keeps_body = true;
+            let entry = self.receipt(received, ending);
+            let written = timeout_at(deadline, self.receipts.write(entry)).await;
+            return match written {
+                Ok(true) => (answer, Outcome::DeadLetter),
+                // I1: nothing is acknowledged that is not durable.
+                Ok(false) | Err(_) => (Problem::Unavailable.answer(), Outcome::Unavailable),
+            };
+        }
+        let (problem, outcome) = match is_version {
+            true => (Problem::UnknownVersion, Outcome::UnknownVersion),
+            false => (Problem::Malformed, Outcome::Unusable),
+        };
+        let answer = problem.answer();
+        let ending = tally.ending(ReceiptDecision::Refused, tally.remarks(), &answer, signer);
+        self.receipts.leave(self.receipt(received, ending));
+        (answer, outcome)
+    }
+
+    fn unavailable(
+        &self,
+        received: Received,
+        signer: Signer,
+        reason: &'static str,
+    ) -> (Answer, Outcome) {
+        let answer = Problem::Unavailable.answer();
+        let mut ending = Ending::of(ReceiptDecision::Unavailable, reason, &answer);
+        ending.signer = Some(signer);
+        self.receipts.leave(self.receipt(received, ending));
+        (answer, Outcome::Unavailable)
+    }
+}
+
+impl Refused {
+    fn of(fault: NoEvent) -> Self {
+        match fault {
+            NoEvent::UnknownVersion => Self::Version(words(fault)),
+            NoEvent::Unusable(reason) => Self::Unusable(reason.to_owned()),
+        }
+    }
+
+    fn reason(&self) -> &str {
+        match self {
+            Self::Version(reason) => reason,
+            Self::Unusable(reason) => reason,
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, taken: Taken) {
+        match taken {
+            Taken::Accepted { uid } => {
+                self.accepted += 1;
+                self.uid.get_or_insert(uid);
+            }
+            Taken::Duplicate { uid, accepted_at } => self.repeated((uid, accepted_at)),
+            Taken::Anomaly => self.anomalies += 1,
+            Taken::Unknown => self.unknown += 1,
+            Taken::Refused(IntakeRefusal::UnknownVersion) => {
+                self.refused.push(Refused::Version("its event type refuses the version"));
+            }
+            Taken::Refused(IntakeRefusal::Unusable { fields }) => {
+                let reason = format!("what events may be is broken by {fields}");
+                self.refused.push(Refused::Unusable(reason));
+            }
+        }
+    }
+
+    fn repeated(&mut self, first: (EventUid, Timestamp)) {
+        self.duplicates += 1;
+        self.first.get_or_insert(first);
+    }
+
+    /// What an operator should know besides the decision.
+    fn remarks(&self) -> String {
+        let mut remarks = Vec::new();
+        if self.events == 0 {
+            remarks.push("it has no events".to_owned());
+        }
+        if self.anomalies > 0 {
+            remarks.push("an event id came again with other content".to_owned());
+        }
+        if let Some(first) = self.refused.first() {
+            remarks.push(match self.events {
+                1 => first.reason().to_owned(),
+                all => format!("{} of {all} items: {}", self.refused.len(), first.reason()),
+            });
+        }
+        remarks.join("; ")
+    }
+
+    fn ending(
+        &self,
+        decision: ReceiptDecision,
+        reason: String,
+        answer: &Answer,
+        signer: Signer,
+    ) -> Ending {
+        Ending {
+            signer: Some(signer),
+            event_id: self.event_id.clone(),
+            event: self.uid.or(self.first.map(|(uid, _)| uid)),
+            events: self.events,
+            ..Ending::of(decision, reason, answer)
+        }
+    }
+}
+
+/// Whether a body that was there before is the same event still.
+fn in_window(source: &turnbuckle_domain::Source, now: Timestamp, first: Timestamp) -> bool {
+    match source.settings.dedup.without_id {
+        turnbuckle_domain::WithoutId::BodyHash { window } => now.since(first) < window,
+        _ => false,
+    }
+}
