@@ -161,14 +161,14 @@ async fn an_event_nobody_wants_is_kept_all_the_same(kind: StoreKind) -> anyhow::
 }
 
 #[tokio::test]
-async fn the_ingress_knows_no_source_yet_and_answers_404_as_a_problem() -> anyhow::Result<()> {
+async fn an_unknown_path_of_the_ingress_is_answered_as_a_bad_signature_is() -> anyhow::Result<()> {
     let server = or_skip!(Server::start(StoreKind::Embedded, &[]).await?);
     for path in ["/", "/acme/github", "/healthz"] {
         let answer = http::post(server.ingress, path, "{}").await?;
-        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.status, 401, "{path}");
         assert!(answer.head.contains("content-type: application/problem+json"), "{}", answer.head);
         let problem: serde_json::Value = serde_json::from_str(&answer.body)?;
-        assert_eq!(problem["status"], 404);
+        assert_eq!(problem["status"], 401);
     }
     Ok(())
 }

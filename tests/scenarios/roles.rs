@@ -75,7 +75,7 @@ async fn an_ingress_process_knows_no_path_and_has_no_api() -> anyhow::Result<()>
         for answer in
             [http::get(server.ingress, path).await?, http::post(server.ingress, path, "{}").await?]
         {
-            assert_eq!(answer.status, 404, "{path}");
+            assert_eq!(answer.status, 401, "{path}");
             assert!(answer.head.contains("content-type: application/problem+json"), "{path}");
         }
     }

@@ -14,6 +14,7 @@ pub mod home;
 pub mod http;
 pub mod load;
 pub mod scene;
+pub mod sender;
 pub mod server;
 pub mod wait;
 

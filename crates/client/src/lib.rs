@@ -51,9 +51,9 @@ use proto::{
     configuration_client::ConfigurationClient, deliveries_client::DeliveriesClient,
     endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
     event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
-    nodes_client::NodesClient, retry_policies_client::RetryPoliciesClient,
-    sources_client::SourcesClient, subscriptions_client::SubscriptionsClient,
-    tenants_client::TenantsClient,
+    nodes_client::NodesClient, receipts_client::ReceiptsClient,
+    retry_policies_client::RetryPoliciesClient, sources_client::SourcesClient,
+    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{
@@ -140,6 +140,8 @@ impl Client {
     accessors! {
         /// Sources.
         sources: SourcesClient;
+        /// What the ingress decided, request by request.
+        receipts: ReceiptsClient;
         /// Tenants.
         tenants: TenantsClient;
         /// Event types.

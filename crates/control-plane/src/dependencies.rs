@@ -3,14 +3,16 @@
 use crate::names::TenantName;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, Clock, ConfigStore, Error, IdGenerator, Meta, Propagation, ResourceId, Revision,
-    SecretSealer, TargetPolicy, Tenant,
+    Caller, Clock, ConfigStore, Error, IdGenerator, Meta, Propagation, ReceiptLog, ResourceId,
+    Revision, SecretSealer, TargetPolicy, Tenant,
 };
 
 /// The ports of the control plane.
 pub struct Dependencies {
     /// Where configuration is kept.
     pub store: Arc<dyn ConfigStore>,
+    /// What the ingress decided.
+    pub receipts: Arc<dyn ReceiptLog>,
     /// Seals the material of keys.
     pub sealer: Arc<dyn SecretSealer>,
     /// Tells the time.

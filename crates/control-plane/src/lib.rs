@@ -46,6 +46,7 @@ mod names;
 mod node;
 mod page;
 mod preset_settings;
+mod receipt;
 mod repeat;
 mod retry_policy;
 mod source;
@@ -67,9 +68,9 @@ use turnbuckle_proto::v1::{
     api_tokens_server::ApiTokensServer, audit_server::AuditServer,
     configuration_server::ConfigurationServer, endpoints_server::EndpointsServer,
     event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
-    keys_server::KeysServer, nodes_server::NodesServer, retry_policies_server::RetryPoliciesServer,
-    sources_server::SourcesServer, subscriptions_server::SubscriptionsServer,
-    tenants_server::TenantsServer,
+    keys_server::KeysServer, nodes_server::NodesServer, receipts_server::ReceiptsServer,
+    retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
+    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -132,6 +133,10 @@ impl ControlPlane {
             )
             .add_service(
                 SourcesServer::new(grpc::source::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                ReceiptsServer::new(grpc::receipt::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -3,7 +3,8 @@
 use crate::api_token::TokenOwner;
 use std::fmt;
 use turnbuckle_domain::{
-    ApiToken, AuditId, EndpointId, KeyId, KeyOwner, ResourceId, SourceId, TypeName, VersionName,
+    ApiToken, AuditId, EndpointId, KeyId, KeyOwner, ReceiptId, ResourceId, SourceId, TypeName,
+    VersionName,
 };
 use uuid::Uuid;
 
@@ -143,6 +144,33 @@ name_in_tenant!(
     /// `tenants/{tenant}/sources/{source}`.
     SourceName, "sources", "tenants/{tenant}/sources/{source}", ResourceId
 );
+
+/// `tenants/{tenant}/receipts/{receipt}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReceiptName {
+    /// Whose it is.
+    pub(crate) tenant: ResourceId,
+    /// The last part.
+    pub(crate) id: ReceiptId,
+}
+
+impl ReceiptName {
+    pub(crate) const FORM: &'static str = "tenants/{tenant}/receipts/{receipt}";
+
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidName> {
+        let [(first, tenant), (second, id)] = ids(text, Self::FORM)?;
+        Ok(Self {
+            tenant: checked(Self::FORM, first, ResourceId::new(tenant))?,
+            id: checked(Self::FORM, second, id.parse())?,
+        })
+    }
+}
+
+impl fmt::Display for ReceiptName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenants/{}/receipts/{}", self.tenant, self.id)
+    }
+}
 
 /// `sourcePresets/{preset}`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,7 @@ pub(crate) mod key_ring;
 mod mask;
 pub(crate) mod node;
 mod page;
+pub(crate) mod receipt;
 pub(crate) mod repeat;
 pub(crate) mod retry_policy;
 pub(crate) mod retry_preview;

@@ -8,6 +8,7 @@ pub(crate) mod event_type;
 pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
 pub(crate) mod node;
+pub(crate) mod receipt;
 pub(crate) mod retry_policy;
 pub(crate) mod source;
 pub(crate) mod subscription;

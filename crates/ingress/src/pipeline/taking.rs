@@ -266,7 +266,7 @@ impl Tally {
         Ending {
             signer: Some(signer),
             event_id: self.event_id.clone(),
-            event: self.uid.or(self.first.map(|(uid, _)| uid)),
+            event: self.uid.or_else(|| self.first.map(|(uid, _)| uid)),
             events: self.events,
             ..Ending::of(decision, reason, answer)
         }

@@ -31,6 +31,7 @@ mod names;
 mod node;
 mod output;
 mod preview;
+mod receipt;
 mod render;
 mod resource;
 mod retry_policy;
@@ -78,6 +79,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// Receipts: what the ingress decided about requests of third parties, and why.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Receipt(receipt::Verb),
     /// API tokens: bearer tokens for CI and outside services, with an end.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     ApiToken(api_token::Verb),
@@ -114,6 +118,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Source(verb) => source::run(verb, &mut session).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::Receipt(verb) => receipt::run(verb, &mut session).await,
         Command::ApiToken(verb) => api_token::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,
         Command::Apply(args) => apply::apply(args, &mut session).await,

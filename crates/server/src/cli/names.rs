@@ -12,6 +12,7 @@ pub(crate) enum Collection {
     Events,
     Deliveries,
     Sources,
+    Receipts,
 }
 
 impl Collection {
@@ -24,6 +25,7 @@ impl Collection {
             Self::Events => "events",
             Self::Deliveries => "deliveries",
             Self::Sources => "sources",
+            Self::Receipts => "receipts",
         }
     }
 

@@ -149,6 +149,16 @@ resources! {
         CREATED,
         plain("REASON", &["reason"]),
     ];
+    Receipt: [
+        NAME,
+        age("TIME", &["receive_time"]),
+        short("SOURCE", &["source"]),
+        plain("DECISION", &["decision"]),
+        plain("STATUS", &["status"]),
+        plain("EVENT ID", &["event_id"]),
+        plain("KEY", &["key_state"]),
+        plain("REASON", &["reason"]),
+    ];
     ApiToken: [
         NAME,
         plain("ROLE", &["role"]),

@@ -31,6 +31,7 @@ fn every_noun_has_its_verbs() {
         ("source", "create get list update delete rotate-path presets"),
         ("event", "publish get list"),
         ("delivery", "list get attempts retry cancel"),
+        ("receipt", "list get"),
         ("api-token", "create get list update revoke"),
         ("audit", "list export verify"),
         ("node", "list get accept"),

@@ -224,6 +224,7 @@ async fn start_planes(
     let propagation = distribution.clone().map(|distribution| nodes::Told { distribution, here });
     let control_plane = propagation.map(|propagation| Dependencies {
         store: store.config,
+        receipts: store.receipts,
         sealer,
         ids: IdGenerator::new(Arc::clone(&clock), random),
         clock: Arc::clone(&clock),

@@ -67,6 +67,7 @@ impl Api {
         }));
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
+            receipts: Arc::clone(&store.receipts),
             sealer: Arc::new(Keyring::generate_in_memory().unwrap()),
             ids: IdGenerator::new(Arc::clone(&port), random),
             clock: port,

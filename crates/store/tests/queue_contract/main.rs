@@ -18,5 +18,6 @@ mod model;
 mod open;
 mod partitions;
 mod plans;
+mod receipts;
 mod settle;
 mod verbs;
