@@ -6,6 +6,7 @@
 mod m20261130_000001_config;
 mod m20261130_000002_events;
 mod m20261130_000003_audit;
+mod m20261130_000008_key_usage;
 mod run;
 mod status;
 
@@ -25,6 +26,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000001_config::Migration),
             Box::new(m20261130_000002_events::Migration),
             Box::new(m20261130_000003_audit::Migration),
+            Box::new(m20261130_000008_key_usage::Migration),
         ]
     }
 }

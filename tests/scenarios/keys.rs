@@ -124,7 +124,7 @@ async fn an_endpoint_without_keys_waits_and_sends_nothing(kind: StoreKind) -> an
     let staged = StageKeyRequest { parent: parent.clone(), etag, ..StageKeyRequest::default() };
     let secret = scene.client.keys().stage_key(staged).await?.into_inner().secret;
     let etag = scene.ring(&endpoint).await?.etag;
-    let activate = ActivateKeyRequest { parent, etag, overlap: None };
+    let activate = ActivateKeyRequest { parent, etag, ..ActivateKeyRequest::default() };
     scene.client.keys().activate_key(activate).await?;
     for request in receiver.wait_for(5, PATIENCE).await? {
         assert!(signed_by(&request, &secret)?);
@@ -141,6 +141,7 @@ async fn revoke_all(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<()> {
             name: key.name,
             etag: scene.ring(endpoint).await?.etag,
             reason: "it leaked".into(),
+            ..RevokeKeyRequest::default()
         };
         scene.client.keys().revoke_key(request).await?;
     }
@@ -164,6 +165,7 @@ async fn a_rollback_makes_the_old_key_sign_first_again() -> anyhow::Result<()> {
         parent: endpoint.name.clone(),
         etag: scene.ring(&endpoint).await?.etag,
         overlap: Some(proto(Duration::ZERO)),
+        ..RollbackKeyRequest::default()
     };
     scene.client.keys().rollback_key(rollback).await?;
     let request = &fresh(&scene, &receiver, "e", 1).await?[0];

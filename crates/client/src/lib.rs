@@ -47,7 +47,8 @@ pub use turnbuckle_proto::v1 as proto;
 use proto::{
     audit_client::AuditClient, deliveries_client::DeliveriesClient,
     endpoints_client::EndpointsClient, event_types_client::EventTypesClient,
-    events_client::EventsClient, keys_client::KeysClient,
+    events_client::EventsClient, key_rings_client::KeyRingsClient,
+    key_tests_client::KeyTestsClient, keyring_client::KeyringClient, keys_client::KeysClient,
     retry_policies_client::RetryPoliciesClient, subscriptions_client::SubscriptionsClient,
     tenants_client::TenantsClient,
 };
@@ -135,6 +136,12 @@ impl Client {
         retry_policies: RetryPoliciesClient;
         /// Signing keys of endpoints.
         keys: KeysClient;
+        /// Where rotations of signing keys stand.
+        key_rings: KeyRingsClient;
+        /// Tests of signing keys.
+        key_tests: KeyTestsClient;
+        /// Key-encryption keys of stored secrets.
+        keyring: KeyringClient;
         /// The record of configuration changes.
         audit: AuditClient;
         /// Events: publish and read. See also [`Client::publish`].

@@ -20,6 +20,8 @@ pub(crate) struct KeyRingView {
     pub(crate) endpoint: EndpointName,
     pub(crate) ring: KeyRing,
     pub(crate) at: Timestamp,
+    /// The ring in words; and what it was, when a verb was only validated.
+    pub(crate) summary: String,
 }
 
 /// A key just made, with the one look at its secret.
@@ -30,6 +32,8 @@ pub(crate) struct CreatedKey {
     pub(crate) at: Timestamp,
     /// None when the key was not made.
     pub(crate) secret: Option<SecretText>,
+    /// The ring in words, where the key was put on it.
+    pub(crate) ring_summary: String,
 }
 
 /// Which ring a verb works on, and the state of it the caller has seen.
@@ -70,6 +74,15 @@ pub(crate) struct RevokeKey {
     pub(crate) reason: String,
 }
 
+/// A ring that a verb has changed, to be written.
+struct Moved {
+    endpoint: Endpoint,
+    /// In words, as it was.
+    before: String,
+    ring: KeyRing,
+    at: Timestamp,
+}
+
 /// What can be done with keys.
 pub(crate) struct Keys(pub(crate) Arc<Dependencies>);
 
@@ -82,7 +95,9 @@ impl Keys {
         let endpoint = self.endpoint(caller, &name.0).await?;
         let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
-        Ok(KeyRingView { endpoint: name.0.clone(), ring, at: self.0.clock.now() })
+        let at = self.0.clock.now();
+        let summary = ring.words(at);
+        Ok(KeyRingView { endpoint: name.0.clone(), ring, at, summary })
     }
 
     pub(crate) async fn stage(&self, by: &By, command: &StageKey) -> Result<CreatedKey, Error> {
@@ -118,8 +133,12 @@ impl Keys {
         let (endpoint, mut ring) = self.open(&by.caller, &seen).await?;
         let now = self.0.clock.now();
         let subject = command.name.to_string();
+        let before = ring.words(now);
         match ring.revoke(command.name.key, &command.reason, now) {
-            Ok(true) => self.close(by, &endpoint, ring, &seen, now).await,
+            Ok(true) => {
+                let after = Moved { endpoint, before, ring, at: now };
+                self.close(by, after, &seen).await
+            }
             Ok(false) => Err(Error::NotFound { resource: subject }),
             Err(kind) => Err(refused(kind, subject)),
         }
@@ -139,24 +158,27 @@ impl Keys {
         if let WantedKey::Imported(signing_key) = wanted {
             check_new(&ring, signing_key)?;
         }
+        let before = ring.words(now);
         if by.validates_only() {
             let key = self.0.unmade_key(wanted, now);
             let id = key.id;
             verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-            let key = find(ring, id)?;
-            return Ok(CreatedKey { endpoint: seen.endpoint.clone(), key, at: now, secret: None });
+            let ring_summary = would_be(&before, &ring.words(now));
+            let (key, endpoint) = (find(ring, id)?, seen.endpoint.clone());
+            return Ok(CreatedKey { endpoint, key, at: now, secret: None, ring_summary });
         }
         let signing_key = wanted.make()?;
         let key = self.0.seal_key(&endpoint, &signing_key, now)?;
         let id = key.id;
         verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-        let view = self.close(by, &endpoint, ring, seen, now).await?;
+        let view = self.close(by, Moved { endpoint, before, ring, at: now }, seen).await?;
         let key = find(view.ring, id)?;
         let secret = Some(signing_key.secret_text());
-        Ok(CreatedKey { endpoint: view.endpoint, key, at: now, secret })
+        let ring_summary = view.summary;
+        Ok(CreatedKey { endpoint: view.endpoint, key, at: now, secret, ring_summary })
     }
 
-    async fn switch(
+    pub(crate) async fn switch(
         &self,
         by: &By,
         command: &SwitchKey,
@@ -165,11 +187,12 @@ impl Keys {
         let (endpoint, mut ring) = self.open(&by.caller, &command.ring).await?;
         let now = self.0.clock.now();
         let subject = command.ring.endpoint.to_string();
+        let before = ring.words(now);
         verb(&mut ring, now).map_err(|kind| refused(kind, subject.clone()))?;
         let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
         let algorithms: Vec<KeyAlgorithm> = active.map(|key| key.algorithm).collect();
         check_profile(endpoint.signature_profile, algorithms, &subject)?;
-        self.close(by, &endpoint, ring, &command.ring, now).await
+        self.close(by, Moved { endpoint, before, ring, at: now }, &command.ring).await
     }
 
     /// Reads the ring in the state the caller has seen.
@@ -182,31 +205,41 @@ impl Keys {
         Ok((endpoint, ring))
     }
 
-    /// Writes the ring, if it is still in that state, and waits until it is used.
-    async fn close(
-        &self,
-        by: &By,
-        endpoint: &Endpoint,
-        ring: KeyRing,
-        seen: &SeenRing,
-        now: Timestamp,
-    ) -> Result<KeyRingView, Error> {
+    /// Writes the ring, if it is still in that state, and waits until it is used. One that is only
+    /// validated is answered as it would be, with the etag that it has.
+    async fn close(&self, by: &By, moved: Moved, seen: &SeenRing) -> Result<KeyRingView, Error> {
         let name = KeyRingName(seen.endpoint.clone());
+        let Moved { endpoint, before, ring, at } = moved;
         let ring = self
             .0
             .store
             .update_key_ring(endpoint.tenant, endpoint.id, ring, seen.etag, &by.change)
             .await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
+        let summary = ring.words(at);
+        if by.validates_only() {
+            let ring = KeyRing { revision: seen.etag, ..ring };
+            let summary = would_be(&before, &summary);
+            return Ok(KeyRingView { endpoint: name.0, ring, at, summary });
+        }
         self.0.propagation.applied(ring.revision).await;
-        Ok(KeyRingView { endpoint: name.0, ring, at: now })
+        Ok(KeyRingView { endpoint: name.0, ring, at, summary })
     }
 
-    async fn endpoint(&self, caller: &Caller, name: &EndpointName) -> Result<Endpoint, Error> {
+    pub(crate) async fn endpoint(
+        &self,
+        caller: &Caller,
+        name: &EndpointName,
+    ) -> Result<Endpoint, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.endpoint(tenant.id, &name.id).await?;
         found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
+}
+
+/// What is, and what would be.
+fn would_be(before: &str, after: &str) -> String {
+    format!("Now: {before} Then: {after}")
 }
 
 fn find(ring: KeyRing, id: KeyId) -> Result<Key, Error> {
@@ -249,7 +282,7 @@ fn check_new(ring: &KeyRing, key: &SigningKey) -> Result<(), Error> {
 }
 
 /// Says what is in the way of a verb, and what helps.
-fn refused(kind: Precondition, subject: String) -> Error {
+pub(crate) fn refused(kind: Precondition, subject: String) -> Error {
     let message = match kind {
         Precondition::RotationOpen => {
             "a rotation is open: activate or revoke the staged key, wait until the retiring key's \
@@ -260,7 +293,16 @@ fn refused(kind: Precondition, subject: String) -> Error {
             "no earlier key is left inside the roll-back window of 7 days: rotate instead"
         }
         Precondition::KeyRevoked => "the key is revoked already: its material is destroyed",
+        Precondition::NoOpenRotation => {
+            "no key is retiring, or the rotation is not as the verb needs it: read where it stands \
+             with GetKeyRingStatus"
+        }
+        Precondition::SwitchedOff => {
+            "secrets are not shown again by this server: rotate the key, or start the server with \
+             --allow-key-reveal"
+        }
         Precondition::ProfileMismatch
+        | Precondition::KeyNotPropagated
         | Precondition::InUse
         | Precondition::DeliveryFinished
         | Precondition::EndpointInactive => "the ring does not allow this now",
@@ -315,6 +357,8 @@ mod tests {
             Precondition::NoStagedKey,
             Precondition::NothingToRollBack,
             Precondition::KeyRevoked,
+            Precondition::NoOpenRotation,
+            Precondition::SwitchedOff,
         ] {
             let text = refused(kind, "tenants/a/endpoints/b".to_owned()).to_string();
             assert!(text.contains(": "), "{text}");

@@ -33,7 +33,12 @@ mod event_type;
 mod grpc;
 mod headers;
 mod key_material;
+mod key_pause;
+mod key_reveal;
 mod key_ring;
+mod key_status;
+mod key_upkeep;
+mod keyring;
 mod names;
 mod page;
 mod retry_policy;
@@ -42,12 +47,14 @@ mod tenant;
 mod write;
 
 pub use dependencies::Dependencies;
+pub use key_upkeep::KeyUpkeep;
 
 use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     audit_server::AuditServer, endpoints_server::EndpointsServer,
-    event_types_server::EventTypesServer, keys_server::KeysServer,
+    event_types_server::EventTypesServer, key_rings_server::KeyRingsServer,
+    keyring_server::KeyringServer, keys_server::KeysServer,
     retry_policies_server::RetryPoliciesServer, subscriptions_server::SubscriptionsServer,
     tenants_server::TenantsServer,
 };
@@ -65,6 +72,12 @@ impl ControlPlane {
     #[must_use]
     pub fn new(dependencies: Dependencies) -> Self {
         Self { dependencies: Arc::new(dependencies) }
+    }
+
+    /// What is to be done with keys now and then, without a caller.
+    #[must_use]
+    pub fn key_upkeep(&self) -> KeyUpkeep {
+        KeyUpkeep::new(Arc::clone(&self.dependencies))
     }
 
     /// Adds the services to a server's routes.
@@ -94,6 +107,14 @@ impl ControlPlane {
             )
             .add_service(
                 KeysServer::new(grpc::key_ring::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyRingsServer::new(grpc::key_status::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyringServer::new(grpc::keyring::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -21,6 +21,10 @@ pub enum Permission {
     DeliveryOperate,
     /// Read the record of configuration changes.
     AuditRead,
+    /// See secrets that are kept.
+    SecretReveal,
+    /// See and change which key-encryption key seals the secrets of all tenants.
+    KeyringManage,
 }
 
 /// A named set of permissions.
@@ -80,7 +84,9 @@ impl Role {
         use Permission as P;
         match self {
             Self::Admin => true,
-            Self::Operator => !matches!(permission, P::TenantAdmin),
+            Self::Operator => {
+                !matches!(permission, P::TenantAdmin | P::SecretReveal | P::KeyringManage)
+            }
             Self::Publisher => {
                 matches!(
                     permission,
@@ -112,6 +118,14 @@ impl Caller {
     /// [`Error::PermissionDenied`].
     pub fn require(&self, permission: Permission) -> Result<(), Error> {
         if self.role.allows(permission) { Ok(()) } else { Err(Error::PermissionDenied) }
+    }
+
+    /// Checks that the caller may touch what belongs to all tenants.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`] for a caller bound to one tenant.
+    pub fn enter_all(&self) -> Result<(), Error> {
+        if self.tenant.is_none() { Ok(()) } else { Err(Error::PermissionDenied) }
     }
 
     /// Checks that the caller may touch this tenant. Checked before existence, so that tenants

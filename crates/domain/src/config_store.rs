@@ -1,7 +1,7 @@
 //! Ports of configuration: written by the control plane, followed by the data planes.
 
 use crate::{
-    AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, KeyRing,
+    AuditTrail, ChangeContext, ConfigDelta, Endpoint, EndpointId, Error, EventType, KeyId, KeyRing,
     ResourceId, RetryPolicy, RetryPolicyId, Revision, StoreError, Subscription, Tenant, TenantId,
     Timestamp, TypeName,
 };
@@ -193,7 +193,17 @@ pub trait ConfigStore: ConfigSource + AuditTrail {
 
     /// Reads a key ring.
     async fn key_ring(&self, tenant: TenantId, endpoint: EndpointId) -> Result<KeyRing, Error>;
-    /// Replaces a key ring when its revision is still `expected`.
+    /// Records that somebody is shown the secret of a key, and gives its ring. Nothing else changes.
+    async fn record_reveal(
+        &self,
+        tenant: TenantId,
+        endpoint: EndpointId,
+        key: KeyId,
+        by: &ChangeContext,
+    ) -> Result<KeyRing, Error>;
+    /// Replaces a key ring when its revision is still `expected`. What is sealed of a key that stays
+    /// is kept as it is stored: a key's material never changes, but the key-encryption key that it
+    /// is under may.
     async fn update_key_ring(
         &self,
         tenant: TenantId,

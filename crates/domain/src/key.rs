@@ -6,6 +6,12 @@
 //!  revoke, from any state ──► revoked: material destroyed
 //! ```
 //! Expiry is decided by the clock where a key is used; no sweeper is needed for a key to stop signing.
+//! While the rotation is paused, the retiring key is held: its time does not run out.
+
+mod pause;
+mod words;
+
+pub use pause::RotationPause;
 
 use crate::{KeyId, Precondition, Revision, SealedSecret, SignatureProfile, Timestamp};
 use std::time::Duration;
@@ -109,6 +115,8 @@ pub struct Key {
     pub activated_at: Option<Timestamp>,
     /// When it ceases, or ceased, to sign.
     pub retire_at: Option<Timestamp>,
+    /// Whether a retiring key signs on past its time, since the rotation is paused.
+    pub held: bool,
     /// Why it was revoked.
     pub revoke_reason: Option<String>,
 }
@@ -134,15 +142,16 @@ impl Key {
             created_at: now,
             activated_at: None,
             retire_at: None,
+            held: false,
             revoke_reason: None,
         }
     }
 
-    /// The state the clock makes of it: a retiring key whose time is over is retired.
+    /// The state the clock makes of it: a retiring key whose time is over is retired, unless held.
     #[must_use]
     pub fn state_at(&self, now: Timestamp) -> KeyState {
         match (self.state, self.retire_at) {
-            (KeyState::Retiring, Some(end)) if end <= now => KeyState::Retired,
+            (KeyState::Retiring, Some(end)) if end <= now && !self.held => KeyState::Retired,
             (state, _) => state,
         }
     }
@@ -156,10 +165,12 @@ impl Key {
     fn retire(&mut self, at: Timestamp, now: Timestamp) {
         self.state = if at <= now { KeyState::Retired } else { KeyState::Retiring };
         self.retire_at = Some(at);
+        self.held = false;
     }
 
     fn can_come_back(&self, now: Timestamp) -> bool {
-        let fresh = self.retire_at.is_some_and(|end| now.since(end) <= key_limits::ROLLBACK_WINDOW);
+        let in_window = |end| now.since(end) <= key_limits::ROLLBACK_WINDOW;
+        let fresh = self.held || self.retire_at.is_some_and(in_window);
         matches!(self.state, KeyState::Retiring | KeyState::Retired)
             && fresh
             && self.secret.is_some()
@@ -171,6 +182,8 @@ impl Key {
 pub struct KeyRing {
     /// Newest first.
     pub keys: Vec<Key>,
+    /// Whether the open rotation was paused, and why.
+    pub pause: Option<RotationPause>,
     /// Revision of the last change; set by the store.
     pub revision: Revision,
 }
@@ -181,7 +194,7 @@ impl KeyRing {
     pub fn with_first(mut key: Key, now: Timestamp) -> Self {
         key.state = KeyState::Active;
         key.activated_at = Some(now);
-        Self { keys: vec![key], revision: Revision::ZERO }
+        Self { keys: vec![key], pause: None, revision: Revision::ZERO }
     }
 
     /// The keys that sign now: the active one first. Never more than two.
@@ -206,7 +219,7 @@ impl KeyRing {
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let retiring = self.keys.iter().filter(|key| key.state_at(now) == KeyState::Retiring);
-        retiring.filter_map(|key| key.retire_at).min()
+        retiring.filter(|key| !key.held).filter_map(|key| key.retire_at).min()
     }
 
     fn position(&self, state: KeyState, now: Timestamp) -> Option<usize> {
@@ -218,6 +231,7 @@ impl KeyRing {
         for key in &mut self.keys {
             key.state = key.state_at(now);
         }
+        self.forget_pause();
         while self.keys.len() > key_limits::KEYS_KEPT {
             let oldest_idle = self
                 .keys
@@ -260,6 +274,7 @@ impl KeyRing {
         }
         self.keys[staged].state = KeyState::Active;
         self.keys[staged].activated_at = Some(now);
+        self.pause = None;
         Ok(())
     }
 
@@ -316,6 +331,8 @@ impl KeyRing {
         }
         self.keys[before].state = KeyState::Active;
         self.keys[before].retire_at = None;
+        self.keys[before].held = false;
+        self.pause = None;
         Ok(())
     }
 
@@ -340,6 +357,8 @@ impl KeyRing {
         key.secret = None;
         key.retire_at = Some(key.retire_at.map_or(now, |end| end.min(now)));
         key.revoke_reason = Some(reason.to_owned());
+        key.held = false;
+        self.forget_pause();
         Ok(true)
     }
 }

@@ -43,12 +43,16 @@ mod event;
 mod filter;
 mod id;
 mod key;
+mod key_rotation;
+mod key_standing;
+mod key_usage;
 mod labels;
 mod name;
 mod pattern;
 mod ports;
 mod random;
 mod retry;
+mod sealed;
 mod secret;
 mod time;
 
@@ -72,7 +76,15 @@ pub use id::{
     AuditId, DeliveryId, EndpointId, EventTypeId, EventUid, IdGenerator, KeyId, RetryPolicyId,
     SubscriptionId, TenantId, WorkerId,
 };
-pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, key_limits};
+pub use key::{Key, KeyAlgorithm, KeyRing, KeyState, RotationPause, key_limits};
+pub use key_rotation::{StepAnswers, rotation_limits};
+pub use key_standing::{
+    AppliedRevisions, Evidence, KeyStanding, NodeApplied, RetireVerdict, RotationStage, Standing,
+};
+pub use key_usage::{
+    AnswerClass, Answers, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse, RingUsage,
+    SignedAnswers, Signers, key_usage_limits,
+};
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
 pub use pattern::TypePattern;
@@ -83,5 +95,9 @@ pub use ports::{
 };
 pub use random::{Random, SeededRandom};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
+pub use sealed::{
+    KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord, SealedRecords, SecretRewrapper,
+    rewrap_limits,
+};
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use time::{Clock, Timestamp};

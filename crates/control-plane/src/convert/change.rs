@@ -41,6 +41,9 @@ can_be_validated_only!(
     UpdateRetryPolicyRequest,
     StageKeyRequest,
     RotateKeyRequest,
+    ActivateKeyRequest,
+    RollbackKeyRequest,
+    ResumeRotationRequest,
 );
 
 macro_rules! says_why {
@@ -53,7 +56,23 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeKeyRequest);
+says_why!(DisableEndpointRequest, RevealKeyRequest);
+
+macro_rules! says_why_and_can_be_validated_only {
+    ($($request:ident),* $(,)?) => {$(
+        impl ChangeRequest for v1::$request {
+            fn validate_only(&self) -> bool {
+                self.validate_only
+            }
+
+            fn reason(&self) -> &str {
+                &self.reason
+            }
+        }
+    )*};
+}
+
+says_why_and_can_be_validated_only!(RevokeKeyRequest, PauseRotationRequest);
 
 macro_rules! says_nothing_more {
     ($($request:ident),* $(,)?) => {$(
@@ -68,8 +87,6 @@ says_nothing_more!(
     EnableEndpointRequest,
     DeleteSubscriptionRequest,
     DeleteRetryPolicyRequest,
-    ActivateKeyRequest,
-    RollbackKeyRequest,
 );
 
 /// An update with what it makes when there is nothing to change. That part may be incomplete as long

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::time::Duration;
 use turnbuckle_domain::{
-    Error, Key, KeyAlgorithm, KeyState, Revision, Timestamp, Violations, key_limits,
+    Error, Key, KeyAlgorithm, KeyState, Revision, RotationPause, Timestamp, Violations, key_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::timestamp;
@@ -59,11 +59,11 @@ fn wanted(violations: &mut Violations, number: i32, secret: &str) -> Option<Want
     }
 }
 
-fn overlap(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
+pub(super) fn overlap(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
     duration_or(given, key_limits::OVERLAP_DEFAULT, Duration::ZERO..=key_limits::OVERLAP_MAX)
 }
 
-fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
+pub(super) fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
     let endpoint = violations.take("parent", EndpointName::parse(parent));
     let etag = required_etag(violations, "etag", etag);
     Some(SeenRing { endpoint: endpoint?, etag: etag? })
@@ -125,7 +125,7 @@ pub(crate) fn revoke(request: v1::RevokeKeyRequest) -> Result<RevokeKey, Error> 
     finish(violations, command())
 }
 
-const fn wire_state(state: KeyState) -> v1::KeyState {
+pub(super) const fn wire_state(state: KeyState) -> v1::KeyState {
     match state {
         KeyState::Staged => v1::KeyState::Staged,
         KeyState::Active => v1::KeyState::Active,
@@ -164,20 +164,36 @@ fn key_message(endpoint: &EndpointName, key: &Key, at: Timestamp) -> v1::Key {
         retire_time: key.retire_at.map(timestamp),
         revoke_reason: key.revoke_reason.clone().unwrap_or_default(),
         secret: String::new(),
+        ring_summary: String::new(),
     }
 }
 
+/// A pause as it goes out.
+pub(super) fn pause_message(pause: &RotationPause) -> v1::RotationPause {
+    v1::RotationPause {
+        pause_time: Some(timestamp(pause.at)),
+        reason: pause.reason.clone(),
+        resume_time: pause.resumed_at.map(timestamp),
+    }
+}
+
+/// Keys in the order in which they are shown: those in use first, newest first.
+pub(super) fn shown(keys: &[Key], at: Timestamp) -> Vec<&Key> {
+    let mut keys: Vec<&Key> = keys.iter().collect();
+    keys.sort_by_key(|key| (rank(key.state_at(at)), std::cmp::Reverse((key.created_at, key.id))));
+    keys
+}
+
 pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
-    let mut keys: Vec<&Key> = view.ring.keys.iter().collect();
-    keys.sort_by_key(|key| {
-        (rank(key.state_at(view.at)), std::cmp::Reverse((key.created_at, key.id)))
-    });
+    let keys = shown(&view.ring.keys, view.at);
     let Revision(revision) = view.ring.revision;
     v1::KeyRing {
         name: KeyRingName(view.endpoint.clone()).to_string(),
         keys: keys.into_iter().map(|key| key_message(&view.endpoint, key, view.at)).collect(),
         etag: view.ring.revision.etag(),
         revision,
+        summary: view.summary.clone(),
+        pause: view.ring.pause.as_ref().map(pause_message),
     }
 }
 
@@ -186,6 +202,7 @@ pub(crate) fn created(created: &CreatedKey) -> v1::Key {
     let secret = created.secret.as_ref().map(|secret| secret.expose().to_owned());
     v1::Key {
         secret: secret.unwrap_or_default(),
+        ring_summary: created.ring_summary.clone(),
         ..key_message(&created.endpoint, &created.key, created.at)
     }
 }
@@ -262,6 +279,7 @@ mod tests {
                 parent: PARENT.to_owned(),
                 etag: "\"4\"".to_owned(),
                 overlap: given.map(|seconds| prost_types::Duration { seconds, nanos: 0 }),
+                validate_only: false,
             })
         };
         assert_eq!(with(None).unwrap().overlap, Duration::from_secs(86_400));
@@ -298,7 +316,12 @@ mod tests {
         ring.rotate(key(1, 2), Duration::from_secs(60), false, now).unwrap();
         let endpoint = EndpointName::parse(PARENT).unwrap();
         let states = |at: Timestamp| {
-            let out = message(&KeyRingView { endpoint: endpoint.clone(), ring: ring.clone(), at });
+            let out = message(&KeyRingView {
+                endpoint: endpoint.clone(),
+                ring: ring.clone(),
+                at,
+                summary: ring.words(at),
+            });
             assert_eq!(out.name, format!("{PARENT}/keyRing"));
             assert!(out.keys.iter().all(|key| key.secret.is_empty()));
             out.keys.iter().map(v1::Key::state).collect::<Vec<_>>()

@@ -4,6 +4,8 @@ pub(crate) mod audit;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod key_ring;
+pub(crate) mod key_status;
+pub(crate) mod keyring;
 pub(crate) mod retry_policy;
 pub(crate) mod subscription;
 pub(crate) mod tenant;

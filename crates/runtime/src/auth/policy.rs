@@ -99,6 +99,8 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_DELIVERY_READ" => Permission::DeliveryRead,
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
+        "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
+        "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
         _ => return None,
     })
 }

@@ -6,6 +6,7 @@ mod args;
 mod embedded_demo;
 mod issuers;
 mod json;
+mod key_upkeep;
 mod welcome;
 
 pub use args::{Role, ServeArgs};
@@ -24,11 +25,15 @@ use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
-use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, SecretSealer};
+use turnbuckle_domain::{
+    AppliedRevisions, Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper,
+    SecretSealer,
+};
 use turnbuckle_runtime::{
-    Supervisor, SystemClock,
+    Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
     auth::Authenticator,
+    keyring::check_keyring,
     os_random,
     supervisor::OnExit,
 };
@@ -106,15 +111,18 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     let admin_token = welcome::admin_token(args, secrets.token_key.as_ref(), clock.now())?;
     let (authenticator, refreshers) = issuers::open(args, secrets.token_key, &guard, &clock)?;
     let store = open_store(args, &clock).await?;
+    check_keyring(&secrets.keyring, store.sealed.as_ref(), clock.now()).await?;
     // Nothing was ever configured, whatever a first start that was cut short left behind.
     let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
     let supervisor = Supervisor::new();
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
+    let keyring = Arc::new(secrets.keyring);
     let base = Base {
         random: Arc::new(os_random()?),
-        sealer: Arc::new(secrets.keyring),
+        sealer: Arc::<Keyring>::clone(&keyring),
+        rewrapper: keyring,
         store,
         clock,
         guard,
@@ -144,6 +152,7 @@ struct Base {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     sealer: Arc<dyn SecretSealer>,
+    rewrapper: Arc<dyn SecretRewrapper>,
     guard: Arc<EgressGuard>,
 }
 
@@ -161,7 +170,11 @@ async fn start_planes(
         Some(plane) => Arc::new(plane.config()),
         None => Arc::new(api::Elsewhere),
     };
-    let Base { store, clock, random, sealer, guard } = base;
+    let applied: Arc<dyn AppliedRevisions> = match &delivery {
+        Some(plane) => Arc::new(plane.own_revision()),
+        None => Arc::new(api::Elsewhere),
+    };
+    let Base { store, clock, random, sealer, rewrapper, guard } = base;
     let control_plane = args.has(Role::ControlPlane).then(|| Dependencies {
         store: store.config,
         sealer,
@@ -169,9 +182,23 @@ async fn start_planes(
         clock: Arc::clone(&clock),
         propagation,
         targets: guard,
+        key_usage: store.key_usage,
+        applied,
+        sealed: store.sealed,
+        rewrapper,
+        reveals_keys: args.allow_key_reveal,
     });
     let origins = json::Origins::parse(&args.cors_origin)?;
-    Ok(api::ApiParts { control_plane, delivery, authenticator, clock, dev: args.dev, origins })
+    let key_upkeep_every = args.key_usage_interval.into();
+    Ok(api::ApiParts {
+        control_plane,
+        delivery,
+        authenticator,
+        clock,
+        dev: args.dev,
+        origins,
+        key_upkeep_every,
+    })
 }
 
 fn plane_parts(args: &ServeArgs, base: &Base) -> PlaneParts {
@@ -184,6 +211,8 @@ fn plane_parts(args: &ServeArgs, base: &Base) -> PlaneParts {
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
         guard: Arc::clone(&base.guard),
+        key_usage: Arc::clone(&base.store.key_usage),
+        key_usage_every: args.key_usage_interval.into(),
         settings: EngineSettings { lease: args.lease.into(), grace: args.grace.into() },
         shared_store: args.database_url.is_some(),
     }

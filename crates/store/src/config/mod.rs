@@ -12,9 +12,11 @@ mod entity;
 mod record;
 mod rings;
 mod rules;
+mod sealed;
 mod source;
 mod store;
 mod table;
+mod usage;
 mod write;
 
 use sea_orm::DatabaseConnection;

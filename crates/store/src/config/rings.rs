@@ -15,7 +15,7 @@ use sea_orm::{
 use std::collections::HashMap;
 use turnbuckle_domain::{
     Audited as _, Endpoint, EndpointId, Error, Fields, Key, KeyRing, KeyState, Revision,
-    StoreError, Timestamp,
+    RotationPause, StoreError, Timestamp,
 };
 
 /// Why the keys of a deleted endpoint are revoked.
@@ -32,6 +32,9 @@ pub(super) async fn insert(
         endpoint_id: Set(owner.id.uuid()),
         tenant_id: Set(owner.tenant.uuid()),
         revision: Set(write.revision.0),
+        pause_reason: Set(None),
+        paused_at_us: Set(None),
+        resumed_at_us: Set(None),
     };
     let insert = key_ring::Entity::insert(row).exec_without_returning(&write.transaction);
     insert.await.map_err(store_error)?;
@@ -44,7 +47,18 @@ pub(super) async fn replace(write: &Write, owner: &Endpoint, ring: &KeyRing) -> 
         .filter(signing_key::Column::EndpointId.eq(owner.id.uuid()));
     keys.exec(&write.transaction).await.map_err(store_error)?;
     insert_keys(write, owner, ring).await?;
-    touch(write, owner.id).await
+    touch(write, owner.id, ring.pause.as_ref()).await
+}
+
+/// Keeps what is sealed as it is stored. The caller read the ring some time ago; since then a record
+/// may have been moved to another key-encryption key, and the former may be about to go.
+pub(super) fn keep_sealed(stored: &KeyRing, ring: &mut KeyRing) {
+    for key in ring.keys.iter_mut().filter(|key| key.secret.is_some()) {
+        let present = stored.keys.iter().find(|known| known.id == key.id);
+        if let Some(secret) = present.and_then(|known| known.secret.clone()) {
+            key.secret = Some(secret);
+        }
+    }
 }
 
 /// Destroys the material of all keys of an endpoint.
@@ -63,11 +77,12 @@ pub(super) async fn wipe(
         .col_expr(signing_key::Column::State, Expr::value(KeyState::Revoked.as_str()))
         .col_expr(signing_key::Column::Secret, Expr::value(None::<Vec<u8>>))
         .col_expr(signing_key::Column::RevokeReason, Expr::value(ENDPOINT_DELETED))
+        .col_expr(signing_key::Column::Held, Expr::value(0_i16))
         .col_expr(signing_key::Column::RetireAtUs, ended.into())
         .filter(signing_key::Column::EndpointId.eq(owner.uuid()))
         .filter(signing_key::Column::State.ne(KeyState::Revoked.as_str()));
     update.exec(&write.transaction).await.map_err(store_error)?;
-    touch(write, owner).await
+    touch(write, owner, None).await
 }
 
 /// Reads the ring of an endpoint.
@@ -82,7 +97,8 @@ pub(super) async fn read(
         .order_by_asc(signing_key::Column::Position);
     let keys = keys.all(db).await.map_err(store_error)?;
     let keys = keys.into_iter().map(signing_key::decode).collect::<Result<_, _>>()?;
-    Ok(Some(KeyRing { keys, revision: Revision(ring.revision) }))
+    let (pause, revision) = (key_ring::pause(&ring), Revision(ring.revision));
+    Ok(Some(KeyRing { keys, pause, revision }))
 }
 
 /// Rings of live endpoints that changed after a revision, oldest change first.
@@ -106,8 +122,8 @@ pub(super) async fn changed_since(
     let rings = rings.all(db).await.map_err(store_error)?;
     let with_keys = rings.into_iter().map(|ring| {
         let keys = keys_of.remove(&ring.endpoint_id).unwrap_or_default();
-        let revision = Revision(ring.revision);
-        (EndpointId::from_uuid(ring.endpoint_id), KeyRing { keys, revision })
+        let (pause, revision) = (key_ring::pause(&ring), Revision(ring.revision));
+        (EndpointId::from_uuid(ring.endpoint_id), KeyRing { keys, pause, revision })
     });
     Ok(with_keys.collect())
 }
@@ -135,9 +151,19 @@ async fn insert_keys(write: &Write, owner: &Endpoint, ring: &KeyRing) -> Result<
     Ok(())
 }
 
-async fn touch(write: &Write, owner: EndpointId) -> Result<(), Error> {
+async fn touch(
+    write: &Write,
+    owner: EndpointId,
+    pause: Option<&RotationPause>,
+) -> Result<(), Error> {
+    use key_ring::Column;
+    let paused_at = pause.map(|pause| pause.at.micros());
+    let resumed_at = pause.and_then(|pause| pause.resumed_at).map(Timestamp::micros);
     let update = key_ring::Entity::update_many()
-        .col_expr(key_ring::Column::Revision, Expr::value(write.revision.0))
+        .col_expr(Column::Revision, Expr::value(write.revision.0))
+        .col_expr(Column::PauseReason, Expr::value(pause.map(|pause| pause.reason.clone())))
+        .col_expr(Column::PausedAtUs, Expr::value(paused_at))
+        .col_expr(Column::ResumedAtUs, Expr::value(resumed_at))
         .filter(key_ring::Column::EndpointId.eq(owner.uuid()));
     update.exec(&write.transaction).await.map_err(store_error)?;
     Ok(())

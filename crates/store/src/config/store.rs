@@ -11,9 +11,9 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, KeyRing,
-    ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant, TenantId, Timestamp,
-    TypeName,
+    Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, Fields,
+    KeyId, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision, Subscription, Tenant,
+    TenantId, Timestamp, TypeName,
 };
 
 /// Last part of the name of an endpoint's key ring.
@@ -278,11 +278,33 @@ impl ConfigStore for ConfigDb {
         ring.ok_or_else(|| Error::NotFound { resource: ring_name(&parent, owner.slug.as_str()) })
     }
 
+    async fn record_reveal(
+        &self,
+        tenant: TenantId,
+        endpoint: EndpointId,
+        key: KeyId,
+        by: &ChangeContext,
+    ) -> Result<KeyRing, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let parent = write.tenant_name(tenant).await?;
+        let owner = rules::owner(&write, &parent, tenant, endpoint).await?;
+        let endpoint_name = full_name::<endpoint::Entity>(&parent, owner.slug.as_str());
+        let resource = format!("{endpoint_name}/keys/{key}");
+        let ring = rings::read(&write.transaction, endpoint).await?.unwrap_or_default();
+        let Some(shown) = ring.keys.iter().find(|known| known.id == key) else {
+            return Err(Error::NotFound { resource });
+        };
+        let what = Fields::from([("revealed".to_owned(), shown.fingerprint.clone())]);
+        write.note((tenant, resource), Fields::new(), what);
+        write.commit(by).await?;
+        Ok(ring)
+    }
+
     async fn update_key_ring(
         &self,
         tenant: TenantId,
         endpoint: EndpointId,
-        ring: KeyRing,
+        mut ring: KeyRing,
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<KeyRing, Error> {
@@ -297,6 +319,7 @@ impl ConfigStore for ConfigDb {
             }
             Some(before) => {
                 rules::keys_fit(&ring, &owner, &resource)?;
+                rings::keep_sealed(&before, &mut ring);
                 write.note((tenant, resource), before.fields(), ring.fields());
                 rings::replace(&write, &owner, &ring).await?;
             }

@@ -227,7 +227,7 @@ pub(super) async fn begin_snapshot(
     db.begin_with_options(options).await.map_err(store_error)
 }
 
-fn write_options(backend: DbBackend) -> TransactionOptions {
+pub(super) fn write_options(backend: DbBackend) -> TransactionOptions {
     match backend {
         // A higher level would refuse whoever waited for the counter instead of letting it go on.
         DbBackend::Postgres => TransactionOptions {

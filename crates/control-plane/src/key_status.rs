@@ -1,0 +1,37 @@
+//! Where the rotation of a ring stands.
+
+use crate::{
+    key_ring::{KeyRingView, Keys},
+    names::KeyRingName,
+    write::named,
+};
+use turnbuckle_domain::{Caller, Error, Evidence, Standing};
+
+/// A ring with what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRingStatus {
+    pub(crate) view: KeyRingView,
+    pub(crate) evidence: Evidence,
+    pub(crate) standing: Standing,
+}
+
+impl Keys {
+    pub(crate) async fn status(
+        &self,
+        caller: &Caller,
+        name: &KeyRingName,
+    ) -> Result<KeyRingStatus, Error> {
+        let endpoint = self.endpoint(caller, &name.0).await?;
+        let ring = self.0.store.key_ring(endpoint.tenant, endpoint.id).await;
+        let ring = ring.map_err(|error| named(error, &name.to_string()))?;
+        let evidence = Evidence {
+            usage: self.0.key_usage.ring_usage(endpoint.tenant, endpoint.id).await?,
+            nodes: self.0.applied.applied_revisions().await?,
+        };
+        let at = self.0.clock.now();
+        let standing = Standing::of(&ring, &evidence, at);
+        let summary = standing.summary.clone();
+        let view = KeyRingView { endpoint: name.0.clone(), ring, at, summary };
+        Ok(KeyRingStatus { view, evidence, standing })
+    }
+}
