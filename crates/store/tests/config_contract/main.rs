@@ -11,6 +11,8 @@ mod common;
 mod faults;
 mod fixture;
 mod followers;
+mod key_usage;
 mod keys;
 mod names;
 mod references;
+mod sealed;
