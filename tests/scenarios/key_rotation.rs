@@ -294,9 +294,9 @@ async fn a_test_goes_through_the_egress_guard_and_not_to_a_disabled_endpoint() -
 #[tokio::test(flavor = "multi_thread")]
 async fn with_roles_apart_the_delivery_process_tests_and_counts() -> anyhow::Result<()> {
     let home = or_skip!(turnbuckle_tests::Home::new(StoreKind::Postgres).await?);
-    let control = Server::start_in(&home, &[&SOON[..], &["--roles", "control-plane"]].concat());
-    let control = control.await?;
-    let delivery = Server::start_in(&home, &[&SOON[..], &["--roles", "delivery"]].concat()).await?;
+    let options = |role| [&SOON[..], &["--roles", role]].concat();
+    let control = Server::start_in(&home, &options("control-plane")).await?;
+    let delivery = Server::start_in(&home, &options("delivery")).await?;
     let receiver = Receiver::start(Script::default()).await?;
     let config = Scene::set(&control).await?;
     let endpoint = config.raw("shop", http_endpoint(&receiver.url("/"))).await?;
