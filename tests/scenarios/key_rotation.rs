@@ -2,8 +2,9 @@
 //! rotation takes by itself.
 
 use crate::unix_now;
+use anyhow::Context as _;
 use std::time::Duration;
-use tonic::Code;
+use tonic::{Code, Status};
 use turnbuckle_proto::v1::{
     ActivateKeyRequest, DeliveryState, Endpoint, GetKeyRingStatusRequest, KeyRingStatus, KeyState,
     ListAuditEventsRequest, PauseRotationRequest, ResumeRotationRequest, RevealKeyRequest,
@@ -32,6 +33,10 @@ fn signed_by(request: &Received, secret: &str) -> anyhow::Result<bool> {
     let verified =
         verify(Profile::StandardWebhooks, &[key], &request.headers, &request.body, &options);
     Ok(verified.is_ok())
+}
+
+fn refusal<T>(answer: Result<T, Status>) -> anyhow::Result<Status> {
+    answer.err().context("it was not refused")
 }
 
 async fn status(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<KeyRingStatus> {
@@ -63,29 +68,70 @@ async fn a_rotation_step_by_step_says_when_the_old_key_may_go(
     let receiver = Receiver::start(Script::sequence([401, 204].map(Answer::status))).await?;
     let scene = Scene::set(&server).await?;
     let endpoint = scene.raw("shop", http_endpoint(&receiver.url("/"))).await?;
-    let parent = endpoint.name.clone();
-    let test = TestKeyRequest { parent: parent.clone(), key: String::new() };
-    let refused = scene.client.key_tests().test_key(test.clone()).await.unwrap_err();
-    assert_eq!(refused.code(), Code::FailedPrecondition, "nothing is staged: {refused}");
+    stage_and_test(&scene, &endpoint, &receiver).await?;
+    activate(&scene, &endpoint).await?;
 
-    let etag = scene.ring(&endpoint).await?.etag;
-    let stage = StageKeyRequest { parent: parent.clone(), etag, ..StageKeyRequest::default() };
+    publish(&scene, "e", 10).await?;
+    let told = eventually("the use of both keys is known", async || {
+        let told = status(&scene, &endpoint).await?;
+        Ok((told.keys[0].signatures == 10 && told.keys[1].signatures == 10).then_some(told))
+    })
+    .await?;
+    assert_eq!((told.stage(), told.safe_to_retire), (RotationStage::Overlap, true), "{told:?}");
+    assert!((told.keys[0].share_percent - 100.0).abs() < f64::EPSILON);
+    let is_applied = told.nodes[0].applied_revision >= told.revision;
+    assert!(told.keys[0].last_use_time.is_some() && is_applied);
+    assert_eq!(told.step.unwrap_or_default().after.unwrap_or_default().accepted, 10);
+    let shown = on_the_command_line(&server, "status")?;
+    for part in ["signs too until", "Safe to retire the old key: yes.", "10 accepted", "active"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+
+    revoke_old(&scene, &endpoint).await?;
+    // The last counts are written at the end.
+    publish(&scene, "late", 3).await?;
+    server.stop().await?;
+    let again = Server::start_in(server.home(), &SOON).await?;
+    let told = status(&Scene::of(&again).await?, &endpoint).await?;
+    assert_eq!(told.keys[0].signatures, 13);
+    Ok(())
+}
+
+fn on_the_command_line(server: &Server, verb: &str) -> anyhow::Result<String> {
+    let url = format!("http://{}", server.api);
+    let token = server.home().token("admin", None)?;
+    run_ok(&["--server", &url, "--token", &token, "--tenant", "acme", "key", verb, "shop"])
+}
+
+/// Stages a key, and tests it until the receiver knows it.
+async fn stage_and_test(
+    scene: &Scene,
+    endpoint: &Endpoint,
+    receiver: &Receiver,
+) -> anyhow::Result<()> {
+    let parent = endpoint.name.clone();
+    let mut tests = scene.client.key_tests();
+    let test = TestKeyRequest { parent: parent.clone(), key: String::new() };
+    let nothing_staged = refusal(tests.test_key(test.clone()).await)?;
+    assert_eq!(nothing_staged.code(), Code::FailedPrecondition, "{nothing_staged}");
+    let etag = scene.ring(endpoint).await?.etag;
+    let stage = StageKeyRequest { parent, etag, ..StageKeyRequest::default() };
     let dry = StageKeyRequest { validate_only: true, ..stage.clone() };
     let dry = scene.client.keys().stage_key(dry).await?.into_inner();
     assert!(dry.ring_summary.contains("Then: ") && dry.ring_summary.contains("is staged"));
     let staged = scene.client.keys().stage_key(stage).await?.into_inner();
 
     // The receiver does not know it yet, and then does. Whoever tests too often waits.
-    let first = scene.client.key_tests().test_key(test.clone()).await?.into_inner();
+    let first = tests.test_key(test.clone()).await?.into_inner();
     assert!(!first.accepted && first.http_status == 401, "{first:?}");
     assert!(first.summary.contains("does not know the key yet"), "{first:?}");
-    let often = scene.client.key_tests().test_key(test.clone()).await.unwrap_err();
+    let often = refusal(tests.test_key(test.clone()).await)?;
     assert_eq!(often.code(), Code::ResourceExhausted);
-    let told = status(&scene, &endpoint).await?;
+    let told = status(scene, endpoint).await?;
     assert_eq!(told.stage(), RotationStage::Staged);
     assert!(told.next_steps[0].starts_with("Give the staged key"), "{:?}", told.next_steps);
     let second = eventually("a second test is let through", async || {
-        match scene.client.key_tests().test_key(test.clone()).await {
+        match tests.test_key(test.clone()).await {
             Ok(answer) => Ok(Some(answer.into_inner())),
             Err(status) if status.code() == Code::ResourceExhausted => Ok(None),
             Err(status) => Err(status.into()),
@@ -99,62 +145,44 @@ async fn a_rotation_step_by_step_says_when_the_old_key_may_go(
     }
     assert_eq!(receiver.count(), 2, "a test is never tried again");
     assert_eq!(scene.deliveries(Default::default()).await?, [], "and is no delivery");
+    Ok(())
+}
 
-    let told = status(&scene, &endpoint).await?;
+/// Activates the staged key, after a look at what that would do.
+async fn activate(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<()> {
+    let told = status(scene, endpoint).await?;
     assert!(told.next_steps[0].starts_with("Activate the staged key"), "{:?}", told.next_steps);
     let activate = ActivateKeyRequest {
-        parent: parent.clone(),
+        parent: endpoint.name.clone(),
         etag: told.etag,
         overlap: Some(proto(HOUR)),
         validate_only: true,
     };
     let would_be = scene.client.keys().activate_key(activate.clone()).await?.into_inner();
     assert!(would_be.summary.contains("signs too until"), "{}", would_be.summary);
-    assert_eq!(would_be.etag, scene.ring(&endpoint).await?.etag, "nothing was changed");
-    assert_eq!(scene.ring(&endpoint).await?.keys[0].state(), KeyState::Staged);
+    assert_eq!(would_be.etag, scene.ring(endpoint).await?.etag, "nothing was changed");
+    assert_eq!(scene.ring(endpoint).await?.keys[0].state(), KeyState::Staged);
     let activate = ActivateKeyRequest { validate_only: false, ..activate };
     scene.client.keys().activate_key(activate).await?;
+    Ok(())
+}
 
-    publish(&scene, "e", 10).await?;
-    let told = eventually("the use of both keys is known", async || {
-        let told = status(&scene, &endpoint).await?;
-        Ok((told.keys[0].signatures == 10 && told.keys[1].signatures == 10).then_some(told))
-    })
-    .await?;
-    assert_eq!((told.stage(), told.safe_to_retire), (RotationStage::Overlap, true), "{told:?}");
-    assert!((told.keys[0].share_percent - 100.0).abs() < f64::EPSILON);
-    assert!(
-        told.keys[0].last_use_time.is_some() && told.nodes[0].applied_revision >= told.revision
-    );
-    let step = told.step.unwrap_or_default();
-    assert_eq!(step.after.unwrap_or_default().accepted, 10);
-
-    let url = format!("http://{}", server.api);
-    let token = server.home().token("admin", None)?;
-    let line = ["--server", &url, "--token", &token, "--tenant", "acme", "key", "status", "shop"];
-    let shown = run_ok(&line)?;
-    for part in ["signs too until", "Safe to retire the old key: yes.", "10 accepted", "active"] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    let old = &scene.ring(&endpoint).await?.keys[1];
+/// Ends the overlap, after a look at what that would do.
+async fn revoke_old(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<()> {
+    let ring = scene.ring(endpoint).await?;
     let revoke = RevokeKeyRequest {
-        name: old.name.clone(),
-        etag: scene.ring(&endpoint).await?.etag,
+        name: ring.keys[1].name.clone(),
+        etag: ring.etag,
         reason: "rotated".into(),
         validate_only: true,
     };
     let would_be = scene.client.keys().revoke_key(revoke.clone()).await?.into_inner();
     assert!(would_be.summary.ends_with("signs alone."), "{}", would_be.summary);
-    scene.client.keys().revoke_key(RevokeKeyRequest { validate_only: false, ..revoke }).await?;
-    let revoked = TestKeyRequest { parent, key: old.name.clone() };
-    let refused = scene.client.key_tests().test_key(revoked).await.unwrap_err();
+    let meant = RevokeKeyRequest { validate_only: false, ..revoke };
+    scene.client.keys().revoke_key(meant).await?;
+    let test = TestKeyRequest { parent: endpoint.name.clone(), key: ring.keys[1].name.clone() };
+    let refused = refusal(scene.client.key_tests().test_key(test).await)?;
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
-    // The last counts are written at the end.
-    publish(&scene, "late", 3).await?;
-    server.stop().await?;
-    let again = Server::start_in(server.home(), &SOON).await?;
-    let told = status(&Scene::of(&again).await?, &endpoint).await?;
-    assert_eq!(told.keys[0].signatures, 13);
     Ok(())
 }
 
@@ -225,7 +253,7 @@ async fn denials_after_a_step_pause_the_rotation_until_somebody_decides(
     assert_eq!(ring.pause, None);
     receiver.change_script(Script::default());
     publish(&scene, "back", 1).await?;
-    let last = receiver.received().pop().unwrap();
+    let last = receiver.received().pop().context("nothing came")?;
     assert!(signed_by(&last, &endpoint.signing_secret)?);
     assert_eq!(scene.count(DeliveryState::Dead).await?, 20, "denials are final");
     Ok(())
@@ -239,7 +267,7 @@ async fn a_secret_is_shown_again_only_where_that_is_allowed_and_recorded(
     let endpoint = scene.raw("shop", http_endpoint("http://127.0.0.1:9/")).await?;
     let name = scene.ring(&endpoint).await?.keys[0].name.clone();
     let reveal = RevealKeyRequest { name, reason: "the receiver lost it".into() };
-    let off = scene.client.key_rings().reveal_key(reveal.clone()).await.unwrap_err();
+    let off = refusal(scene.client.key_rings().reveal_key(reveal.clone()).await)?;
     assert_eq!(off.code(), Code::FailedPrecondition);
     assert!(off.message().contains("--allow-key-reveal"), "{off}");
     server.stop().await?;
@@ -247,10 +275,10 @@ async fn a_secret_is_shown_again_only_where_that_is_allowed_and_recorded(
     let server = Server::start_in(server.home(), &["--allow-key-reveal"]).await?;
     let scene = Scene::of(&server).await?;
     let operator = server.client_with(Some(server.home().token("operator", None)?)).await?;
-    let denied = operator.key_rings().reveal_key(reveal.clone()).await.unwrap_err();
+    let denied = refusal(operator.key_rings().reveal_key(reveal.clone()).await)?;
     assert_eq!(denied.code(), Code::PermissionDenied);
     let silent = RevealKeyRequest { reason: String::new(), ..reveal.clone() };
-    let refused = scene.client.key_rings().reveal_key(silent).await.unwrap_err();
+    let refused = refusal(scene.client.key_rings().reveal_key(silent).await)?;
     assert_eq!(refused.code(), Code::InvalidArgument);
     let shown = scene.client.key_rings().reveal_key(reveal.clone()).await?.into_inner();
     assert_eq!(shown.secret, endpoint.signing_secret);
@@ -259,7 +287,7 @@ async fn a_secret_is_shown_again_only_where_that_is_allowed_and_recorded(
     assert_eq!(entries[0].resource, reveal.name);
     assert_eq!(entries[0].reason, "the receiver lost it");
     let elsewhere = server.client_with(Some(server.home().token("admin", Some("other"))?)).await?;
-    let denied = elsewhere.key_rings().reveal_key(reveal).await.unwrap_err();
+    let denied = refusal(elsewhere.key_rings().reveal_key(reveal).await)?;
     assert_eq!(denied.code(), Code::PermissionDenied);
     Ok(())
 }
@@ -275,11 +303,11 @@ async fn a_test_goes_through_the_egress_guard_and_not_to_a_disabled_endpoint() -
     let key = scene.ring(&endpoint).await?.keys[0].name.clone();
     let test = TestKeyRequest { parent: endpoint.name.clone(), key };
     scene.disable(&endpoint).await?;
-    let refused = scene.client.key_tests().test_key(test.clone()).await.unwrap_err();
+    let refused = refusal(scene.client.key_tests().test_key(test.clone()).await)?;
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
     scene.enable(&endpoint).await?;
     let viewer = server.client_with(Some(home.token("viewer", None)?)).await?;
-    let denied = viewer.key_tests().test_key(test.clone()).await.unwrap_err();
+    let denied = refusal(viewer.key_tests().test_key(test.clone()).await)?;
     assert_eq!(denied.code(), Code::PermissionDenied);
     server.stop().await?;
     // Now loopback is no place for deliveries any more.
@@ -307,7 +335,7 @@ async fn with_roles_apart_the_delivery_process_tests_and_counts() -> anyhow::Res
     // Sent to the other process at once: it reads what was configured before it tests.
     let traffic = Scene::of(&delivery).await?;
     let test = TestKeyRequest { parent, key: String::new() };
-    let nobody = config.client.key_tests().test_key(test.clone()).await.unwrap_err();
+    let nobody = refusal(config.client.key_tests().test_key(test.clone()).await)?;
     assert_eq!(nobody.code(), Code::Unimplemented);
     let answer = traffic.client.key_tests().test_key(test).await?.into_inner();
     assert!(answer.accepted && answer.key == staged.name, "{answer:?}");
