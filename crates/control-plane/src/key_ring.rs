@@ -116,7 +116,28 @@ impl Keys {
         by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
+        self.check_propagated(&by.caller, &command.ring).await?;
         self.switch(by, command, |ring, now| ring.activate(command.overlap, now)).await
+    }
+
+    /// A key that is to sign must be known to every data plane that is alive, or some would sign with
+    /// it and others without.
+    async fn check_propagated(&self, caller: &Caller, seen: &SeenRing) -> Result<(), Error> {
+        let (_, ring) = self.open(caller, seen).await?;
+        let now = self.0.clock.now();
+        let nodes = self.0.applied.applied_revisions().await?;
+        match nodes.iter().find(|node| node.lags(ring.revision, now)) {
+            None => Ok(()),
+            Some(node) => Err(Error::Precondition {
+                kind: Precondition::KeyNotPropagated,
+                subject: seen.endpoint.to_string(),
+                message: format!(
+                    "{} does not have the staged key yet: wait until GetKeyRingStatus shows its \
+                     revision at {} or above",
+                    node.node, ring.revision.0
+                ),
+            }),
+        }
     }
 
     pub(crate) async fn rollback(

@@ -30,9 +30,10 @@ impl KeyUpkeep {
     /// # Errors
     /// When the store does not answer; the next round makes up for it.
     pub async fn judge_rotations(&self) -> Result<usize, Error> {
+        let now = self.0.clock.now();
         let (mut after, mut paused) = (None, 0);
         loop {
-            let page = self.0.key_usage.open_rotations(after, PAGE).await?;
+            let page = self.0.key_usage.open_rotations(now, after, PAGE).await?;
             for (tenant, endpoint) in &page {
                 paused += usize::from(self.judge(*tenant, *endpoint).await?);
             }

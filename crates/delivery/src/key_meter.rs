@@ -222,6 +222,7 @@ mod tests {
 
         async fn open_rotations(
             &self,
+            _: Timestamp,
             _: Option<EndpointId>,
             _: u16,
         ) -> Result<Vec<(TenantId, EndpointId)>, StoreError> {

@@ -35,6 +35,9 @@ const TESTS_MAX: usize = 16;
 const CATCH_UP: Duration = Duration::from_secs(2);
 /// How often it looks.
 const CATCH_UP_POLL: Duration = Duration::from_millis(10);
+/// Longest wait for an answer, however long deliveries wait: below the deadline that callers of the
+/// API commonly set, so that they hear of a receiver that hangs.
+const TEST_TIMEOUT: Duration = Duration::from_secs(7);
 /// What the ping is called, in its body and its header.
 const PING: &str = "turnbuckle.ping";
 static EVENT_TYPE: HeaderName = HeaderName::from_static("turnbuckle-event-type");
@@ -156,7 +159,7 @@ impl KeyTester {
         let id = entry.endpoint.id;
         let is_current =
             || self.config.load().endpoint(id).is_some_and(|now| Arc::ptr_eq(now, entry));
-        let timeout = entry.endpoint.target.timeout;
+        let timeout = entry.endpoint.target.timeout.min(TEST_TIMEOUT);
         let body = Bytes::from(body);
         let request = OutgoingRequest { target, headers, body, timeout, is_current: &is_current };
         match self.sender.send(request).await {

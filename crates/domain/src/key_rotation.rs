@@ -15,6 +15,9 @@ pub mod rotation_limits {
     pub const RISE_FACTOR: u64 = 2;
     /// Judged answers that make a share before the step: fewer say nothing about it.
     pub const BEFORE_MIN: u64 = 20;
+    /// How long a data plane counts as alive after its last word: far longer than it is silent by
+    /// itself, so that one which is gone stops no rotation for long.
+    pub const NODE_ALIVE: std::time::Duration = std::time::Duration::from_secs(60);
     /// Days with traffic before the step that count: what was long ago is not how the receiver is.
     pub const BEFORE_DAYS: usize = 2;
 }

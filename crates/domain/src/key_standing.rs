@@ -1,7 +1,8 @@
 //! Where a rotation stands, in plain words, and whether the key before may go.
 
 use crate::{
-    Key, KeyId, KeyRing, KeyState, KeyTraffic, Revision, RingUsage, Signers, StepAnswers, Timestamp,
+    Key, KeyId, KeyRing, KeyState, KeyTraffic, Revision, RingUsage, Signers, StepAnswers,
+    Timestamp, rotation_limits,
 };
 use async_trait::async_trait;
 
@@ -14,6 +15,14 @@ pub struct NodeApplied {
     pub revision: Revision,
     /// When it said so.
     pub at: Timestamp,
+}
+
+impl NodeApplied {
+    /// Whether it is alive and does not use this revision yet.
+    #[must_use]
+    pub fn lags(&self, revision: Revision, now: Timestamp) -> bool {
+        self.revision < revision && now.since(self.at) < rotation_limits::NODE_ALIVE
+    }
 }
 
 /// Which processes use which revision. A process knows at least about itself.

@@ -226,14 +226,16 @@ pub trait KeyUsageStore: Send + Sync + 'static {
         endpoint: EndpointId,
     ) -> Result<RingUsage, StoreError>;
 
-    /// Endpoints whose ring has a retiring key that is not held, by id, after the one given.
+    /// Endpoints whose ring has a retiring key that still signs at `now` and is not held, by id, after
+    /// the one given.
     async fn open_rotations(
         &self,
+        now: Timestamp,
         after: Option<EndpointId>,
         limit: u16,
     ) -> Result<Vec<(TenantId, EndpointId)>, StoreError>;
 
-    /// Forgets answers older than `keep`.
+    /// Forgets answers older than `keep`, and the use of keys that no ring remembers.
     async fn forget_answers(&self, now: Timestamp, keep: Duration) -> Result<(), StoreError>;
 }
 

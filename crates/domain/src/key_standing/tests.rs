@@ -78,6 +78,8 @@ fn a_node_that_lags_behind_speaks_against_retiring() {
     let standing = Standing::of(&ring, &evidence, at(20));
     assert_eq!(standing.verdict, RetireVerdict::NotSafe);
     assert_eq!(standing.reasons, ["eu-2 does not use the present state of the ring yet."]);
+    let lags = |index: usize, now| evidence.nodes[index].lags(Revision(7), now);
+    assert!(!lags(0, at(20)) && lags(1, at(20)) && !lags(1, at(79)), "it counts while it is alive");
     evidence.nodes[1].revision = Revision(8);
     let standing = Standing::of(&ring, &evidence, at(20));
     assert!(standing.reasons[0].contains("all 2 data planes"), "{:?}", standing.reasons);

@@ -99,15 +99,21 @@ fn judge(keyring: &Keyring, canaries: &[KeyringCanary]) -> Result<(), CanaryErro
     Err(CanaryError::OtherKeyring(ids.join(", ")))
 }
 
-/// Looks for secrets that this keyring cannot open for want of a key. The first key found missing is
-/// told with its count.
+/// Looks for secrets that this keyring cannot open: for want of a key, of which the first one found
+/// missing is told with its count, or because none opens at all.
 async fn look_at_records(keyring: &Keyring, store: &dyn SealedRecords) -> Result<(), CanaryError> {
     let (mut after, mut lost, mut records) = (None, None::<String>, 0);
+    let (mut opened, mut refused) = (false, None);
     loop {
         let page = store.sealed_records(after, rewrap_limits::SCAN).await?;
         for record in &page {
             let Some(id) = keyring.key_id_of(&record.sealed) else { continue };
             if keyring.key(&id).is_ok() {
+                // One that opens is enough: a single broken record must not stop every start.
+                if !opened {
+                    opened = keyring.open(record.context, &record.sealed).is_ok();
+                    refused.get_or_insert(id);
+                }
                 continue;
             }
             records += usize::from(*lost.get_or_insert_with(|| id.clone()) == id);
@@ -117,8 +123,9 @@ async fn look_at_records(keyring: &Keyring, store: &dyn SealedRecords) -> Result
             break;
         }
     }
-    match lost {
-        Some(key_id) => Err(CanaryError::StillInUse { key_id, records }),
-        None => Ok(()),
+    match (lost, refused) {
+        (Some(key_id), _) => Err(CanaryError::StillInUse { key_id, records }),
+        (None, Some(key_id)) if !opened => Err(CanaryError::OtherKey(key_id)),
+        (None, _) => Ok(()),
     }
 }

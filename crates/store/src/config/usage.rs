@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait as _, ConnectionTrait, EntityTrait as _, IdenStatic, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _,
+    QueryOrder as _, QuerySelect as _, QueryTrait as _,
     prelude::Uuid,
     sea_query::{Alias, CaseStatement, Expr, ExprTrait as _, OnConflict},
 };
@@ -217,6 +217,7 @@ impl KeyUsageStore for ConfigDb {
 
     async fn open_rotations(
         &self,
+        now: Timestamp,
         after: Option<EndpointId>,
         limit: u16,
     ) -> Result<Vec<(TenantId, EndpointId)>, StoreError> {
@@ -225,7 +226,8 @@ impl KeyUsageStore for ConfigDb {
             .select_only()
             .columns([Column::TenantId, Column::EndpointId])
             .filter(Column::State.eq(KeyState::Retiring.as_str()))
-            .filter(Column::Held.eq(0_i16));
+            .filter(Column::Held.eq(0_i16))
+            .filter(Column::RetireAtUs.gt(now.micros()));
         if let Some(after) = after {
             page = page.filter(Column::EndpointId.gt(after.uuid()));
         }
@@ -241,6 +243,10 @@ impl KeyUsageStore for ConfigDb {
         let old = key_answers::Entity::delete_many()
             .filter(key_answers::Column::Day.lt(i32::try_from(oldest).unwrap_or(i32::MIN)));
         old.exec(&self.db).await.map_err(store_error)?;
+        let known = signing_key::Entity::find().select_only().column(signing_key::Column::Id);
+        let gone = key_usage::Entity::delete_many()
+            .filter(key_usage::Column::KeyId.not_in_subquery(known.into_query()));
+        gone.exec(&self.db).await.map_err(store_error)?;
         Ok(())
     }
 }

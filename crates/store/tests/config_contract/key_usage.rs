@@ -122,13 +122,16 @@ async fn the_last_test_of_a_key_is_kept_beside_its_counts(fixture: &Fixture) {
 async fn old_answers_are_forgotten_and_totals_stay(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
-    let alone = Signers { first: new_key(), second: None };
-    let days = [1, 2, 3].map(|day| used(&orders, alone, 1, at(day * DAY_SECONDS)));
-    fixture.config.add_key_uses(&days).await.unwrap();
+    let first = fixture.config.key_ring(acme.id, orders.id).await.unwrap().keys[0].id;
+    let gone = Signers { first: new_key(), second: None };
+    let alone = Signers { first, second: None };
+    let mut uses = [1, 2, 3].map(|day| used(&orders, alone, 1, at(day * DAY_SECONDS))).to_vec();
+    uses.push(used(&orders, gone, 1, at(DAY_SECONDS)));
+    fixture.config.add_key_uses(&uses).await.unwrap();
     fixture.config.forget_answers(at(4 * DAY_SECONDS), 2 * 24 * HOUR).await.unwrap();
     let left = usage(fixture, &orders).await;
     assert_eq!(left.answers.iter().map(|row| row.day).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(left.keys[0].signatures, 12);
+    assert_eq!(left.keys.iter().map(|key| key.signatures).collect::<Vec<_>>(), [12]);
 }
 
 async fn impossible_counts_cannot_be_stored(fixture: &Fixture) {
@@ -209,10 +212,12 @@ async fn only_rotations_that_go_on_are_open(fixture: &Fixture) {
         }
     }
     open.sort();
-    assert_eq!(config.open_rotations(None, 10).await.unwrap(), open);
-    let first = config.open_rotations(None, 1).await.unwrap();
+    assert_eq!(config.open_rotations(at(20), None, 10).await.unwrap(), open);
+    let first = config.open_rotations(at(20), None, 1).await.unwrap();
     assert_eq!(first, open[..1]);
-    assert_eq!(config.open_rotations(Some(first[0].1), 10).await.unwrap(), open[1..]);
+    assert_eq!(config.open_rotations(at(20), Some(first[0].1), 10).await.unwrap(), open[1..]);
+    let over = config.open_rotations(at(10) + HOUR, None, 10).await.unwrap();
+    assert_eq!(over, [], "their time has run out, whatever is stored");
 }
 
 async fn a_look_at_a_secret_is_recorded_and_changes_nothing(fixture: &Fixture) {
