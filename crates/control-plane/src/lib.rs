@@ -40,7 +40,12 @@ mod headers;
 mod kept;
 mod key_material;
 mod key_owner;
+mod key_pause;
+mod key_reveal;
 mod key_ring;
+mod key_status;
+mod key_upkeep;
+mod keyring;
 mod names;
 mod page;
 mod preset_settings;
@@ -56,6 +61,7 @@ mod write;
 
 pub use convert::scheme_message;
 pub use dependencies::Dependencies;
+pub use key_upkeep::KeyUpkeep;
 pub use sweep::{Sweeper, Swept};
 
 use std::sync::Arc;
@@ -63,7 +69,8 @@ use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     api_tokens_server::ApiTokensServer, audit_server::AuditServer,
     endpoints_server::EndpointsServer, event_type_versions_server::EventTypeVersionsServer,
-    event_types_server::EventTypesServer, keys_server::KeysServer,
+    event_types_server::EventTypesServer, key_rings_server::KeyRingsServer,
+    keyring_server::KeyringServer, keys_server::KeysServer,
     retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
     subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
@@ -81,6 +88,12 @@ impl ControlPlane {
     #[must_use]
     pub fn new(dependencies: Dependencies) -> Self {
         Self { dependencies: Arc::new(dependencies) }
+    }
+
+    /// What is to be done with keys now and then, without a caller.
+    #[must_use]
+    pub fn key_upkeep(&self) -> KeyUpkeep {
+        KeyUpkeep::new(Arc::clone(&self.dependencies))
     }
 
     /// Adds the services to a server's routes.
@@ -122,6 +135,14 @@ impl ControlPlane {
             )
             .add_service(
                 ApiTokensServer::new(grpc::api_token::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyRingsServer::new(grpc::key_status::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyringServer::new(grpc::keyring::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

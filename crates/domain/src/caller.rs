@@ -23,11 +23,15 @@ pub enum Permission {
     AuditRead,
     /// Make, list, change and revoke API tokens.
     TokenManage,
+    /// See secrets that are kept.
+    SecretReveal,
+    /// See and change which key-encryption key seals the secrets of all tenants.
+    KeyringManage,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::TenantAdmin,
         Self::ConfigRead,
         Self::ConfigWrite,
@@ -37,6 +41,8 @@ impl Permission {
         Self::DeliveryOperate,
         Self::AuditRead,
         Self::TokenManage,
+        Self::SecretReveal,
+        Self::KeyringManage,
     ];
 }
 
@@ -97,7 +103,9 @@ impl Role {
         use Permission as P;
         match self {
             Self::Admin => true,
-            Self::Operator => !matches!(permission, P::TenantAdmin),
+            Self::Operator => {
+                !matches!(permission, P::TenantAdmin | P::SecretReveal | P::KeyringManage)
+            }
             Self::Publisher => {
                 matches!(
                     permission,
@@ -137,6 +145,14 @@ impl Caller {
     /// [`Error::PermissionDenied`].
     pub fn require(&self, permission: Permission) -> Result<(), Error> {
         if self.role.allows(permission) { Ok(()) } else { Err(Error::PermissionDenied) }
+    }
+
+    /// Checks that the caller may touch what belongs to all tenants.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`] for a caller bound to one tenant.
+    pub fn enter_all(&self) -> Result<(), Error> {
+        if self.tenant.is_none() { Ok(()) } else { Err(Error::PermissionDenied) }
     }
 
     /// Checks that the caller may touch this tenant. Checked before existence, so that tenants

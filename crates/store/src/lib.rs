@@ -36,8 +36,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, Quotas, StoreError,
-    Timestamp,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, Quotas,
+    SealedRecords, StoreError, Timestamp, key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -55,6 +55,10 @@ pub struct Store {
     pub history: Arc<dyn History>,
     /// Configuration.
     pub config: Arc<dyn ConfigStore>,
+    /// How keys are used.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// Sealed records as a whole.
+    pub sealed: Arc<dyn SealedRecords>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -143,6 +147,8 @@ impl Store {
             queue: Arc::new(queue.clone()),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -173,6 +179,8 @@ impl Store {
             queue: Arc::new(Deadline(queue.clone())),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,
@@ -200,6 +208,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),

@@ -100,6 +100,8 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
         "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
+        "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
+        "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
         _ => return None,
     })
 }

@@ -3,6 +3,7 @@
 use super::{
     callers::Callers,
     json::{FrontLayer, Origins},
+    key_upkeep,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -13,7 +14,7 @@ use tonic::{
 };
 use turnbuckle_control_plane::{ControlPlane, Dependencies};
 use turnbuckle_delivery::DeliveryPlane;
-use turnbuckle_domain::{Clock, Propagation, Revision};
+use turnbuckle_domain::{AppliedRevisions, Clock, NodeApplied, Propagation, Revision, StoreError};
 use turnbuckle_proto::DESCRIPTORS;
 use turnbuckle_runtime::{
     Supervisor,
@@ -38,6 +39,7 @@ pub(super) struct ApiParts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
     pub(super) origins: Origins,
+    pub(super) key_upkeep_every: Duration,
 }
 
 /// Propagation in a process that uses no configuration: other processes poll.
@@ -46,6 +48,13 @@ pub(super) struct Elsewhere;
 #[async_trait]
 impl Propagation for Elsewhere {
     async fn applied(&self, _: Revision) {}
+}
+
+#[async_trait]
+impl AppliedRevisions for Elsewhere {
+    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Starts serving.
@@ -70,11 +79,14 @@ pub(super) fn spawn(
             .build_v1()?,
     );
     if let Some(dependencies) = parts.control_plane {
-        ControlPlane::new(dependencies).add_to(&mut routes);
+        let plane = ControlPlane::new(dependencies);
+        key_upkeep::spawn(supervisor, plane.key_upkeep(), parts.key_upkeep_every);
+        plane.add_to(&mut routes);
     }
     if let Some(delivery) = &parts.delivery {
         routes.add_service(delivery.events_service());
         routes.add_service(delivery.deliveries_service());
+        routes.add_service(delivery.key_tests_service());
     }
     let stop = supervisor.shutdown();
     let drained = stop.clone();

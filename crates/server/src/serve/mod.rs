@@ -7,6 +7,7 @@ mod callers;
 mod embedded_demo;
 mod issuers;
 mod json;
+mod key_upkeep;
 mod quotas;
 mod welcome;
 
@@ -27,10 +28,14 @@ use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
-use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, SecretSealer};
+use turnbuckle_domain::{
+    AppliedRevisions, Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper,
+    SecretSealer,
+};
 use turnbuckle_runtime::{
-    Supervisor, SystemClock,
+    Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
+    keyring::check_keyring,
     os_random,
     supervisor::OnExit,
 };
@@ -110,15 +115,18 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     let admin_token = welcome::admin_token(args, secrets.token_key.as_ref(), clock.now())?;
     let (authenticator, refreshers) = issuers::open(args, secrets.token_key, &guard, &clock)?;
     let store = open_store(args, &clock).await?;
+    check_keyring(&secrets.keyring, store.sealed.as_ref(), clock.now()).await?;
     // Nothing was ever configured, whatever a first start that was cut short left behind.
     let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
     let supervisor = Supervisor::new();
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
+    let keyring = Arc::new(secrets.keyring);
     let base = Base {
         random: Arc::new(os_random()?),
-        sealer: Arc::new(secrets.keyring),
+        sealer: Arc::<Keyring>::clone(&keyring),
+        rewrapper: keyring,
         store,
         clock,
         guard,
@@ -149,6 +157,7 @@ struct Base {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     sealer: Arc<dyn SecretSealer>,
+    rewrapper: Arc<dyn SecretRewrapper>,
     guard: Arc<EgressGuard>,
 }
 
@@ -172,7 +181,11 @@ async fn start_planes(
     if delivery.is_some() || args.has(Role::ControlPlane) {
         callers.spawn(supervisor, &base.store);
     }
-    let Base { store, clock, random, sealer, guard } = base;
+    let applied: Arc<dyn AppliedRevisions> = match &delivery {
+        Some(plane) => Arc::new(plane.own_revision()),
+        None => Arc::new(api::Elsewhere),
+    };
+    let Base { store, clock, random, sealer, rewrapper, guard } = base;
     let control_plane = args.has(Role::ControlPlane).then(|| Dependencies {
         store: store.config,
         sealer,
@@ -180,12 +193,26 @@ async fn start_planes(
         clock: Arc::clone(&clock),
         propagation,
         targets: guard,
+        key_usage: store.key_usage,
+        applied,
+        sealed: store.sealed,
+        rewrapper,
+        reveals_keys: args.allow_key_reveal,
     });
     if let Some(control_plane) = &control_plane {
         spawn_sweep(supervisor, Sweeper::new(control_plane));
     }
     let origins = json::Origins::parse(&args.cors_origin)?;
-    Ok(api::ApiParts { control_plane, delivery, callers, clock, dev: args.dev, origins })
+    let key_upkeep_every = args.key_usage_interval.into();
+    Ok(api::ApiParts {
+        control_plane,
+        delivery,
+        callers,
+        clock,
+        dev: args.dev,
+        origins,
+        key_upkeep_every,
+    })
 }
 
 fn plane_parts(args: &ServeArgs, base: &Base, callers: &Callers) -> PlaneParts {
@@ -198,6 +225,8 @@ fn plane_parts(args: &ServeArgs, base: &Base, callers: &Callers) -> PlaneParts {
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
         guard: Arc::clone(&base.guard),
+        key_usage: Arc::clone(&base.store.key_usage),
+        key_usage_every: args.key_usage_interval.into(),
         settings: EngineSettings { lease: args.lease.into(), grace: args.grace.into() },
         shared_store: args.database_url.is_some(),
     }

@@ -5,8 +5,8 @@ use tonic::{Request, Status, service::RoutesBuilder, transport::Server};
 use turnbuckle_client::{Client, ClientOptions, RetryLimits, TokenSource, proto as v1};
 use turnbuckle_control_plane::{ControlPlane, Dependencies, Sweeper};
 use turnbuckle_domain::{
-    Caller, Clock, ConfigStore, IdGenerator, Propagation, Quotas, Revision, Role, SeededRandom,
-    TargetPolicy, Timestamp,
+    AppliedRevisions, Caller, Clock, ConfigStore, IdGenerator, NodeApplied, Propagation, Quotas,
+    Revision, Role, SecretSealer, SeededRandom, StoreError, TargetPolicy, Timestamp,
 };
 use turnbuckle_runtime::keyring::Keyring;
 use turnbuckle_store::Store;
@@ -34,6 +34,15 @@ impl Propagation for AtOnce {
     async fn applied(&self, _: Revision) {}
 }
 
+struct NoPlanes;
+
+#[async_trait::async_trait]
+impl AppliedRevisions for NoPlanes {
+    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
 struct Anywhere;
 
 impl TargetPolicy for Anywhere {
@@ -54,13 +63,19 @@ impl Api {
         let store = Store::open_embedded(home.path(), Arc::clone(&port)).await.unwrap();
         let store = store.with_quotas(quotas);
         let random = Arc::new(SeededRandom::from_number(7));
+        let keyring = Arc::new(Keyring::generate_in_memory().unwrap());
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
-            sealer: Arc::new(Keyring::generate_in_memory().unwrap()),
+            sealer: Arc::<Keyring>::clone(&keyring) as Arc<dyn SecretSealer>,
             ids: IdGenerator::new(Arc::clone(&port), random),
             clock: port,
             propagation: Arc::new(AtOnce),
             targets: Arc::new(Anywhere),
+            key_usage: Arc::clone(&store.key_usage),
+            applied: Arc::new(NoPlanes),
+            sealed: Arc::clone(&store.sealed),
+            rewrapper: keyring,
+            reveals_keys: false,
         };
         let sweeper = Sweeper::new(&dependencies);
         let url = serve(dependencies).await;

@@ -69,15 +69,15 @@ async fn every_kind_of_creation_is_remembered(fixture: &Fixture) {
     assert_eq!(made(fixture, acme.id, &request).await, Some(all.id.uuid()));
 
     let request = fresh();
-    let mut ring = config.key_ring(acme.id, orders.id).await.unwrap();
+    let mut ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     ring.rotate(key(), Duration::from_secs(60), false, at(10)).unwrap();
     let (expected, newest) = (ring.revision, ring.keys[0].id);
     let twin = ring.clone();
-    config.update_key_ring(acme.id, orders.id, ring, expected, &request).await.unwrap();
+    config.update_key_ring(acme.id, orders.id.into(), ring, expected, &request).await.unwrap();
     let found = config.made_before(Some(acme.id), &request).await.unwrap().unwrap();
     assert_eq!((found.id, found.key), (orders.id.uuid(), Some(newest)));
     // A repeat is told from a writer whose etag is old.
-    let again = config.update_key_ring(acme.id, orders.id, twin, expected, &request).await;
+    let again = config.update_key_ring(acme.id, orders.id.into(), twin, expected, &request).await;
     assert_eq!(refusal(again).0, "ALREADY_EXISTS");
 }
 

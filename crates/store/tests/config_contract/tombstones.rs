@@ -27,7 +27,7 @@ async fn an_endpoint_comes_back_with_its_keys_and_subscriptions(fixture: &Fixtur
     let acme = fixture.tenant("acme").await;
     let orders = fixture.endpoint(&acme, "orders").await;
     let all = config.create_subscription(subscription(&orders, "all"), &by()).await.unwrap();
-    let ring = config.key_ring(acme.id, orders.id).await.unwrap();
+    let ring = config.key_ring(acme.id, orders.id.into()).await.unwrap();
     let gone_at = config.delete_endpoint(&orders, at(9), &by()).await.unwrap();
 
     let kept = config.deleted_endpoint(acme.id, &orders.slug).await.unwrap().unwrap();
@@ -37,7 +37,7 @@ async fn an_endpoint_comes_back_with_its_keys_and_subscriptions(fixture: &Fixtur
     assert_eq!(back.meta.created_at, orders.meta.created_at);
     assert_eq!(back.meta.updated_at, at(10));
     assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(back.clone()));
-    assert_eq!(config.key_ring(acme.id, orders.id).await.unwrap().keys, ring.keys);
+    assert_eq!(config.key_ring(acme.id, orders.id.into()).await.unwrap().keys, ring.keys);
     let found = config.subscription(acme.id, &all.slug).await.unwrap().unwrap();
     assert_eq!((found.id, found.meta.revision), (all.id, back.meta.revision));
     // Who follows by revision learns of all three.
