@@ -75,7 +75,8 @@ impl KeyTester {
         Self { config, sender, usage, clock, ids, recent, slots }
     }
 
-    /// Tests the key named, or the staged one. `name` is the endpoint's, for errors.
+    /// Tests the key named, or the staged one, as they are known here: see [`Self::catch_up`]. `name`
+    /// is the endpoint's, for errors.
     pub(crate) async fn test(
         &self,
         tenant: TenantId,
@@ -83,7 +84,6 @@ impl KeyTester {
         key: Option<KeyId>,
         name: &str,
     ) -> Result<Tested, Error> {
-        self.catch_up().await;
         let index = self.config.load();
         let missing = || Error::NotFound { resource: name.to_owned() };
         let entry = index.endpoint_by_slug(tenant, slug).ok_or_else(missing)?;
@@ -106,7 +106,7 @@ impl KeyTester {
 
     /// Waits until this process uses what was configured before the call, or gives up waiting: the
     /// key is tested as it is known here.
-    async fn catch_up(&self) {
+    pub(crate) async fn catch_up(&self) {
         let begun = self.config.reads().begun;
         self.config.refresh();
         let caught_up = async {

@@ -30,6 +30,9 @@ impl KeyTestsService {
         let parent = request.parent.as_str();
         let (slug, id) = convert::child("parent", parent, "endpoints")?;
         let key = key(parent, &request.key)?;
+        // Permission comes first; then what was configured before the call, the tenant included.
+        caller.enter(&slug)?;
+        self.tester.catch_up().await;
         let tenant = events::enter(&self.config, caller, &slug)?;
         let missing = || Error::NotFound { resource: parent.to_owned() };
         let endpoint = ResourceId::new(id).map_err(|_| missing())?;
