@@ -12,9 +12,9 @@ use turnbuckle_domain::{
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
     /// Its keys sign.
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
     /// Its keys verify.
-    Source(Source),
+    Source(Box<Source>),
 }
 
 impl Owner {
@@ -67,11 +67,11 @@ impl Dependencies {
         match name {
             OwnerName::Endpoint(endpoint) => {
                 let found = self.store.endpoint(tenant.id, &endpoint.id).await?;
-                found.map(Owner::Endpoint).ok_or_else(missing)
+                found.map(|endpoint| Owner::Endpoint(Box::new(endpoint))).ok_or_else(missing)
             }
             OwnerName::Source(source) => {
                 let found = self.store.source(tenant.id, &source.id).await?;
-                found.map(Owner::Source).ok_or_else(missing)
+                found.map(|source| Owner::Source(Box::new(source))).ok_or_else(missing)
             }
         }
     }

@@ -117,7 +117,7 @@ mod tests {
             let other = scheme::JsonPath::parse(text).unwrap();
             assert_eq!(path(&other).unwrap().as_str(), text);
         }
-        let deep = vec!["a"; 12].join(".");
+        let deep = ["a"; 12].join(".");
         assert!(scheme::JsonPath::parse(&deep).is_ok() && JsonPath::parse(&deep).is_ok());
     }
 

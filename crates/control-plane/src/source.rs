@@ -290,7 +290,7 @@ impl Sources {
         let Some(wanted) = wanted else {
             return Ok((KeyRing::default(), None));
         };
-        let (now, owner) = (source.meta.created_at, Owner::Source(source.clone()));
+        let (now, owner) = (source.meta.created_at, Owner::Source(Box::new(source.clone())));
         if by.validates_only() {
             self.0.unmade_key(&owner, wanted, now)?;
             return Ok((KeyRing::default(), None));

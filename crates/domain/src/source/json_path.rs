@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn paths_are_bounded() {
-        let deep = vec!["a"; JsonPath::STEPS_MAX].join(".");
+        let deep = ["a"; JsonPath::STEPS_MAX].join(".");
         assert!(JsonPath::parse(&deep).is_ok());
         assert_eq!(JsonPath::parse(&format!("{deep}.a")), Err(InvalidJsonPath::TooDeep));
         let long = "a".repeat(JsonPath::LENGTH_MAX + 1);
