@@ -18,6 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/keyring.proto",
         "turnbuckle/v1/audit.proto",
         "turnbuckle/v1/api_token.proto",
+        "turnbuckle/v1/configuration.proto",
+        "turnbuckle/v1/node.proto",
         "turnbuckle/v1/event.proto",
         "turnbuckle/v1/delivery.proto",
         "turnbuckle/v1/verification.proto",

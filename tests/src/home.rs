@@ -142,6 +142,12 @@ impl Home {
         self.data_dir().join("keyring.json")
     }
 
+    /// A directory of this store for something besides the server's data.
+    #[must_use]
+    pub fn directory(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
     /// Where the database is, when there is one.
     #[must_use]
     pub fn database_url(&self) -> Option<String> {
@@ -204,9 +210,22 @@ impl Home {
     /// # Errors
     /// When the program refuses.
     pub fn token(&self, role: &str, tenant: Option<&str>) -> anyhow::Result<String> {
+        self.token_of("tester", role, tenant)
+    }
+
+    /// Issues a token for a subject on this store's key.
+    ///
+    /// # Errors
+    /// When the program refuses.
+    pub fn token_of(
+        &self,
+        subject: &str,
+        role: &str,
+        tenant: Option<&str>,
+    ) -> anyhow::Result<String> {
         let key = text(&self.token_key());
         let mut arguments =
-            vec!["token", "issue", "--token-key-file", &key, "--subject", "tester", "--role", role];
+            vec!["token", "issue", "--token-key-file", &key, "--subject", subject, "--role", role];
         if let Some(tenant) = tenant {
             arguments.extend(["--for-tenant", tenant]);
         }

@@ -9,6 +9,7 @@
 //!
 //! A scenario waits for a state with [`eventually`], never for a time.
 
+pub mod apart;
 pub mod home;
 pub mod http;
 pub mod load;
@@ -16,6 +17,7 @@ pub mod scene;
 pub mod server;
 pub mod wait;
 
+pub use apart::Apart;
 pub use home::{Home, StoreKind};
 pub use load::Load;
 pub use scene::{Scene, http_endpoint};

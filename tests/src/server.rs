@@ -87,7 +87,12 @@ impl Server {
     /// When there is no program.
     pub fn command(home: &Home, extra: &[&str]) -> anyhow::Result<Command> {
         let mut command = home::program()?;
-        command.arg("serve").args(home.options());
+        command.arg("serve");
+        // An option that is given says it better.
+        let options = home.options();
+        for pair in options.chunks(2).filter(|pair| !extra.contains(&pair[0].as_str())) {
+            command.args(pair);
+        }
         for listen in ["--api-listen", "--ingress-listen", "--admin-listen"] {
             command.args([listen, "127.0.0.1:0"]);
         }

@@ -48,10 +48,11 @@ pub use turnbuckle_proto::v1 as proto;
 
 use proto::{
     api_tokens_client::ApiTokensClient, audit_client::AuditClient,
-    deliveries_client::DeliveriesClient, endpoints_client::EndpointsClient,
-    event_type_versions_client::EventTypeVersionsClient, event_types_client::EventTypesClient,
-    events_client::EventsClient, key_rings_client::KeyRingsClient,
-    key_tests_client::KeyTestsClient, keyring_client::KeyringClient, keys_client::KeysClient,
+    configuration_client::ConfigurationClient, deliveries_client::DeliveriesClient,
+    endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
+    event_types_client::EventTypesClient, events_client::EventsClient,
+    key_rings_client::KeyRingsClient, key_tests_client::KeyTestsClient,
+    keyring_client::KeyringClient, keys_client::KeysClient, nodes_client::NodesClient,
     retry_policies_client::RetryPoliciesClient, sources_client::SourcesClient,
     subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
@@ -126,6 +127,17 @@ impl Client {
         Ok(Self { channel, auth, retry: options.retry })
     }
 
+    /// Makes a client that connects when it is first used, and again whenever it has to: for
+    /// processes that outlive the server.
+    ///
+    /// # Errors
+    /// When the URL or the token cannot be used.
+    pub fn connect_lazy(options: ClientOptions) -> Result<Self, ConnectError> {
+        let auth = Auth::new(options.token, options.deadline)?;
+        let channel = endpoint(&options.url)?.connect_lazy();
+        Ok(Self { channel, auth, retry: options.retry })
+    }
+
     accessors! {
         /// Sources.
         sources: SourcesClient;
@@ -153,6 +165,10 @@ impl Client {
         keyring: KeyringClient;
         /// The record of configuration changes.
         audit: AuditClient;
+        /// The stream that nodes follow.
+        configuration: ConfigurationClient;
+        /// Nodes, and by which configuration they work.
+        nodes: NodesClient;
         /// Events: publish and read. See also [`Client::publish`].
         events: EventsClient;
         /// Deliveries and their attempts.

@@ -18,7 +18,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    pub(crate) const fn tenant(&self) -> TenantId {
+    pub(crate) fn tenant(&self) -> TenantId {
         match self {
             Self::Endpoint(endpoint) => endpoint.tenant,
             Self::Source(source) => source.tenant,
@@ -26,7 +26,7 @@ impl Owner {
     }
 
     /// How stores and sealed records name it.
-    pub(crate) const fn key_owner(&self) -> KeyOwner {
+    pub(crate) fn key_owner(&self) -> KeyOwner {
         match self {
             Self::Endpoint(endpoint) => KeyOwner::Endpoint(endpoint.id),
             Self::Source(source) => KeyOwner::Source(source.id),

@@ -30,6 +30,7 @@
 mod api_token;
 mod audit;
 mod by;
+mod configuration;
 mod convert;
 mod dependencies;
 mod endpoint;
@@ -47,6 +48,7 @@ mod key_status;
 mod key_upkeep;
 mod keyring;
 mod names;
+mod node;
 mod page;
 mod preset_settings;
 mod repeat;
@@ -59,6 +61,7 @@ mod tenant;
 mod verification;
 mod write;
 
+pub use configuration::{Distribution, DistributionParts};
 pub use convert::scheme_message;
 pub use dependencies::Dependencies;
 pub use key_upkeep::KeyUpkeep;
@@ -68,11 +71,12 @@ use std::sync::Arc;
 use tonic::service::RoutesBuilder;
 use turnbuckle_proto::v1::{
     api_tokens_server::ApiTokensServer, audit_server::AuditServer,
-    endpoints_server::EndpointsServer, event_type_versions_server::EventTypeVersionsServer,
-    event_types_server::EventTypesServer, key_rings_server::KeyRingsServer,
-    keyring_server::KeyringServer, keys_server::KeysServer,
-    retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
-    subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
+    configuration_server::ConfigurationServer, endpoints_server::EndpointsServer,
+    event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
+    key_rings_server::KeyRingsServer, keyring_server::KeyringServer, keys_server::KeysServer,
+    nodes_server::NodesServer, retry_policies_server::RetryPoliciesServer,
+    sources_server::SourcesServer, subscriptions_server::SubscriptionsServer,
+    tenants_server::TenantsServer,
 };
 
 /// Largest request read. The largest valid one is an endpoint with 32 headers of 4 KiB.
@@ -81,13 +85,14 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 /// The configuration services and their audit record.
 pub struct ControlPlane {
     dependencies: Arc<Dependencies>,
+    distribution: Arc<Distribution>,
 }
 
 impl ControlPlane {
     /// Builds the services on these ports.
     #[must_use]
-    pub fn new(dependencies: Dependencies) -> Self {
-        Self { dependencies: Arc::new(dependencies) }
+    pub fn new(dependencies: Dependencies, distribution: Arc<Distribution>) -> Self {
+        Self { dependencies: Arc::new(dependencies), distribution }
     }
 
     /// What is to be done with keys now and then, without a caller.
@@ -100,7 +105,16 @@ impl ControlPlane {
     pub fn add_to(self, routes: &mut RoutesBuilder) {
         let on = || Arc::clone(&self.dependencies);
         let limit = REQUEST_BYTES_MAX;
+        let distribution = || Arc::clone(&self.distribution);
         routes
+            .add_service(
+                ConfigurationServer::new(grpc::configuration::Service::new(distribution()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                NodesServer::new(grpc::node::Service::new(distribution()))
+                    .max_decoding_message_size(limit),
+            )
             .add_service(
                 TenantsServer::new(grpc::tenant::Service::new(on()))
                     .max_decoding_message_size(limit),

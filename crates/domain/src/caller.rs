@@ -27,11 +27,17 @@ pub enum Permission {
     SecretReveal,
     /// See and change which key-encryption key seals the secrets of all tenants.
     KeyringManage,
+    /// Follow the configuration, sealed secrets included, and report what is in use.
+    ConfigWatch,
+    /// See which nodes there are, and by which configuration they work.
+    NodeRead,
+    /// Let a node apply what it holds back.
+    NodeOperate,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::TenantAdmin,
         Self::ConfigRead,
         Self::ConfigWrite,
@@ -43,6 +49,9 @@ impl Permission {
         Self::TokenManage,
         Self::SecretReveal,
         Self::KeyringManage,
+        Self::ConfigWatch,
+        Self::NodeRead,
+        Self::NodeOperate,
     ];
 }
 
@@ -102,19 +111,22 @@ impl Role {
     pub const fn allows(self, permission: Permission) -> bool {
         use Permission as P;
         match self {
-            Self::Admin => true,
-            Self::Operator => {
-                !matches!(permission, P::TenantAdmin | P::SecretReveal | P::KeyringManage)
-            }
+            // People do not follow the configuration: sealed secrets are for nodes.
+            Self::Admin => !matches!(permission, P::ConfigWatch),
+            Self::Operator => !matches!(
+                permission,
+                P::TenantAdmin | P::ConfigWatch | P::SecretReveal | P::KeyringManage
+            ),
             Self::Publisher => {
                 matches!(
                     permission,
                     P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead
                 )
             }
-            Self::Consumer | Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead),
-            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead),
-            Self::Node => false,
+            Self::Consumer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead | P::NodeRead),
+            Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead | P::NodeRead),
+            Self::Node => matches!(permission, P::ConfigWatch),
         }
     }
 

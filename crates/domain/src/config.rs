@@ -4,6 +4,8 @@ use crate::{
     ApiToken, Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Source,
     SourceId, Subscription, Tenant, Timestamp,
 };
+use std::fmt;
+use uuid::Uuid;
 
 /// Number of a configuration state. Only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -24,6 +26,56 @@ impl Revision {
     pub fn from_etag(etag: &str) -> Option<Self> {
         etag.strip_prefix('"')?.strip_suffix('"')?.parse().ok().map(Self)
     }
+}
+
+/// Names one history of the configuration. A store that was set back, or made anew, begins another
+/// one: revisions of different epochs cannot be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Epoch(Uuid);
+
+impl Epoch {
+    /// Wraps the random id that the store keeps.
+    #[must_use]
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The id inside.
+    #[must_use]
+    pub const fn uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One state of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConfigPosition {
+    /// The history it belongs to.
+    pub epoch: Epoch,
+    /// Its number there.
+    pub revision: Revision,
+}
+
+/// Where a source of configuration stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourcePosition {
+    /// The newest state it can hand out.
+    pub at: ConfigPosition,
+    /// Whether that state has everything that was committed before it was asked for, so that what
+    /// it lacks does not exist.
+    pub is_proven: bool,
 }
 
 /// When a resource was made and last changed.
@@ -49,6 +101,8 @@ pub struct Deletable<T> {
 /// Everything that changed after a revision, in its present form.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigDelta {
+    /// The history that the revision belongs to.
+    pub epoch: Epoch,
     /// The state this leads to.
     pub revision: Revision,
     /// Changed tenants.

@@ -3,8 +3,8 @@
 use crate::{
     ApiTokenStore, AuditTrail, ChangeContext, ConfigDelta, DenialLog, Endpoint, EndpointId, Error,
     EventType, EventTypeId, EventTypeVersion, KeyId, KeyOwner, KeyRing, RequestLog, ResourceId,
-    RetryPolicy, RetryPolicyId, Revision, Source, StoreError, Subscription, Tenant, TenantId,
-    Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
+    RetryPolicy, RetryPolicyId, Revision, Source, SourcePosition, StoreError, Subscription, Tenant,
+    TenantId, Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -337,4 +337,13 @@ pub trait ConfigSource: Send + Sync + 'static {
 
     /// Everything that changed after `known`, read in one consistent snapshot.
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError>;
+
+    /// Where the source stands.
+    async fn position(&self) -> Result<SourcePosition, StoreError>;
+
+    /// Returns when there may be something new. A hint: who waits for it polls too. A source that
+    /// has to be asked never tells.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
 }

@@ -52,6 +52,7 @@ mod key_standing;
 mod key_usage;
 mod labels;
 mod name;
+mod node;
 mod pattern;
 mod ports;
 mod quota;
@@ -76,7 +77,7 @@ pub use audit::{
 };
 pub use caller::{Caller, Permission, Role};
 pub use channel::{Channel, Channels, InvalidChannel};
-pub use config::{ConfigDelta, Deletable, Meta, Revision};
+pub use config::{ConfigDelta, ConfigPosition, Deletable, Epoch, Meta, Revision, SourcePosition};
 pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
@@ -109,6 +110,10 @@ pub use key_usage::{
 };
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
+pub use node::{
+    HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,
+    node_limits,
+};
 pub use pattern::TypePattern;
 pub use ports::{
     Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,

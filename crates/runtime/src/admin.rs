@@ -44,11 +44,15 @@ pub enum Readiness {
 /// Looks at one thing the process needs. Must not block: it runs in the request.
 pub type ReadinessCheck = Arc<dyn Fn() -> Readiness + Send + Sync>;
 
+/// Tells more of one thing than whether it is ready. Must not block, and must hold no secret.
+pub type ReadinessDetail = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
 /// What the admin server answers from.
 #[derive(Clone)]
 pub struct AdminState {
     metrics: PrometheusHandle,
     checks: Vec<(&'static str, ReadinessCheck)>,
+    details: Vec<(&'static str, ReadinessDetail)>,
     shutdown: CancellationToken,
 }
 
@@ -56,7 +60,8 @@ impl AdminState {
     /// Without checks. When the token is cancelled, readiness ends at once and the server soon after.
     #[must_use]
     pub fn new(metrics: PrometheusHandle, shutdown: CancellationToken) -> Self {
-        let mut state = Self { metrics, checks: Vec::new(), shutdown: shutdown.clone() };
+        let (checks, details) = (Vec::new(), Vec::new());
+        let mut state = Self { metrics, checks, details, shutdown: shutdown.clone() };
         state.checks.push(("running", Arc::new(move || ready(!shutdown.is_cancelled()))));
         state
     }
@@ -79,6 +84,13 @@ impl AdminState {
                 Err(_) => Readiness::NotReady,
             }),
         )
+    }
+
+    /// Adds to every answer about readiness what there is to know of one thing.
+    #[must_use]
+    pub fn with_detail(mut self, name: &'static str, detail: ReadinessDetail) -> Self {
+        self.details.push((name, detail));
+        self
     }
 
     fn failing(&self) -> Vec<&'static str> {
@@ -133,12 +145,17 @@ pub fn router(state: AdminState) -> Router {
 
 async fn readyz(State(state): State<AdminState>) -> Response {
     let failing = state.failing();
-    if failing.is_empty() {
-        Json(json!({"status": "ready"})).into_response()
-    } else {
-        let body = Json(json!({"status": "not ready", "failing": failing}));
-        (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+    let (status, mut body) = match failing.is_empty() {
+        true => (StatusCode::OK, json!({"status": "ready"})),
+        false => {
+            let body = json!({"status": "not ready", "failing": failing});
+            (StatusCode::SERVICE_UNAVAILABLE, body)
+        }
+    };
+    for (name, detail) in &state.details {
+        body[*name] = detail();
     }
+    (status, Json(body)).into_response()
 }
 
 async fn render_metrics(State(state): State<AdminState>) -> Response {

@@ -1,16 +1,31 @@
-//! Write transactions that cannot fail half-way for want of the write lock.
+//! Write transactions that cannot fail half-way for want of the write lock, and transactions that
+//! cannot be left half-begun.
 
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, SqliteTransactionMode, TransactionOptions,
-    TransactionTrait as _,
+    DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait as _,
 };
 
 /// Begins a transaction that will write. On SQLite it takes the write lock at once, since a reader
 /// that wants to write later is refused without waiting.
 pub(crate) async fn begin_write(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
-    db.begin_with_options(TransactionOptions {
+    let options = TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         ..TransactionOptions::default()
-    })
-    .await
+    };
+    begin_whole(db, options).await
+}
+
+/// Begins a transaction wholly or not at all. A caller may go away at any time, as one does whose
+/// connection breaks: a transaction that was just being begun then would stay open on its connection,
+/// and whoever gets that connection next would work inside it. So it is begun by a task of its own,
+/// which rolls it back when nobody takes it.
+pub(crate) async fn begin_whole(
+    db: &DatabaseConnection,
+    options: TransactionOptions,
+) -> Result<DatabaseTransaction, DbErr> {
+    let db = db.clone();
+    let begun = tokio::spawn(async move { db.begin_with_options(options).await });
+    // Only a runtime that stops ends the task early: there will be no answer here.
+    begun.await.unwrap_or_else(|error| Err(DbErr::Conn(RuntimeErr::Internal(error.to_string()))))
 }

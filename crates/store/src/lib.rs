@@ -36,8 +36,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, Quotas,
-    SealedRecords, StoreError, Timestamp, key_usage_limits,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
+    Quotas, SealedRecords, StoreError, Timestamp, key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -59,6 +59,8 @@ pub struct Store {
     pub key_usage: Arc<dyn KeyUsageStore>,
     /// Sealed records as a whole.
     pub sealed: Arc<dyn SealedRecords>,
+    /// What nodes say of it.
+    pub nodes: Arc<dyn NodeReports>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -149,6 +151,7 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -181,6 +184,7 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,

@@ -28,6 +28,7 @@ enum Mode {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
+    target: Arc<watch::Sender<SocketAddr>>,
     mode: Arc<watch::Sender<Mode>>,
     _stop: DropGuard,
 }
@@ -42,8 +43,14 @@ impl Proxy {
         let address = listener.local_addr()?;
         let mode = Arc::new(watch::Sender::new(Mode::Open));
         let stop = CancellationToken::new();
-        tokio::spawn(accept(listener, target, Arc::clone(&mode), stop.clone()));
-        Ok(Self { address, mode, _stop: stop.drop_guard() })
+        let target = Arc::new(watch::Sender::new(target));
+        tokio::spawn(accept(listener, Arc::clone(&target), Arc::clone(&mode), stop.clone()));
+        Ok(Self { address, target, mode, _stop: stop.drop_guard() })
+    }
+
+    /// Leads new connections elsewhere: what was there has been started again.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.target.send_replace(target);
     }
 
     /// Where it listens.
@@ -70,14 +77,14 @@ impl Proxy {
 
 async fn accept(
     listener: TcpListener,
-    target: SocketAddr,
+    target: Arc<watch::Sender<SocketAddr>>,
     mode: Arc<watch::Sender<Mode>>,
     stop: CancellationToken,
 ) {
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         // A peer that left before it was accepted is no reason to stop.
         let Ok((near, _)) = accepted else { continue };
-        let (mode, stop) = (mode.subscribe(), stop.clone());
+        let (target, mode, stop) = (*target.borrow(), mode.subscribe(), stop.clone());
         tokio::spawn(async move {
             // Broken connections are what this is for.
             drop(stop.run_until_cancelled(link(near, target, mode)).await);

@@ -3,6 +3,7 @@
 pub(crate) mod api_token;
 pub(crate) mod audit;
 pub(crate) mod change;
+pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod event_type_version;
@@ -10,6 +11,7 @@ pub(crate) mod key_ring;
 pub(crate) mod key_status;
 pub(crate) mod keyring;
 mod mask;
+pub(crate) mod node;
 mod page;
 pub(crate) mod repeat;
 pub(crate) mod retry_policy;

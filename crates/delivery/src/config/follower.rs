@@ -16,7 +16,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use turnbuckle_domain::{ConfigSource, Propagation, Revision, SecretSealer, StoreError};
+use turnbuckle_domain::{
+    ConfigPosition, ConfigSource, Propagation, Revision, SecretSealer, StoreError,
+};
 
 /// Polling is the truth: a change is in use everywhere within this plus one read.
 const POLL: Duration = Duration::from_secs(1);
@@ -143,6 +145,7 @@ impl ConfigFollower {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.hint.notified() => {}
+                () = self.source.changed() => {}
                 () = tokio::time::sleep(POLL) => {}
             }
             if let Err(error) = self.catch_up().await {
@@ -157,23 +160,45 @@ impl ConfigFollower {
     async fn catch_up(&self) -> Result<(), StoreError> {
         let present = self.index.load_full();
         let number = self.reads.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let newest = self.source.revision().await?;
-        if newest != present.revision() {
-            // A lower revision means another store: one restored, or one that lost its last changes in
-            // a fail-over. What was built on the other is worth nothing then.
-            let is_behind = newest < present.revision();
-            let base = if is_behind { Arc::default() } else { present };
-            let delta = self.source.changes_since(base.revision()).await?;
-            let next = base.apply(delta, &self.tools);
-            if is_behind {
-                tracing::warn!(config.revision = newest.0, "the store went back; read all anew");
-            }
-            let revision = next.revision();
-            self.index.store(Arc::new(next));
-            metrics::gauge!("turnbuckle_config_revision").set(revision.0 as f64);
-            self.applied.send_replace(revision);
+        let newest = self.source.position().await?;
+        if newest.at != present.position() {
+            self.move_to(present, newest.at).await?;
         }
-        self.reads.completed.store(number, Ordering::SeqCst);
+        // Without the proof, what the index lacks may exist all the same.
+        if newest.is_proven {
+            self.reads.completed.store(number, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    async fn move_to(
+        &self,
+        present: Arc<ConfigIndex>,
+        newest: ConfigPosition,
+    ) -> Result<(), StoreError> {
+        let known = present.position();
+        // Another epoch or a lower revision means another store: one restored, or one that lost its
+        // last changes in a fail-over. What was built on the other is worth nothing then.
+        let goes_on = newest.epoch == known.epoch && newest.revision >= known.revision;
+        let mut base = if goes_on { present } else { Arc::default() };
+        let mut delta = self.source.changes_since(base.revision()).await?;
+        if delta.epoch != known.epoch && base.revision() != Revision::ZERO {
+            // It was exchanged after it said where it stands.
+            base = Arc::default();
+            delta = self.source.changes_since(Revision::ZERO).await?;
+        }
+        let begins_anew = known.revision != Revision::ZERO && base.revision() == Revision::ZERO;
+        let next = base.apply(delta, &self.tools);
+        let revision = next.revision();
+        if begins_anew {
+            tracing::warn!(
+                config.revision = revision.0,
+                "the store is another one, or was set back: all configuration was read anew"
+            );
+        }
+        self.index.store(Arc::new(next));
+        metrics::gauge!("turnbuckle_config_revision").set(revision.0 as f64);
+        self.applied.send_replace(revision);
         Ok(())
     }
 }

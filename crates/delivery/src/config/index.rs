@@ -7,9 +7,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use turnbuckle_domain::{
-    ConfigDelta, Deletable, Endpoint, EndpointId, EventTypeId, EventTypeVersion, KeyRing,
-    ResourceId, RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId,
-    Tenant, TenantId, TypeName, UnknownVersion,
+    ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointId, Epoch, EventTypeId,
+    EventTypeVersion, KeyRing, ResourceId, RetryPolicyId, RetryRule, Revision, SecretSealer,
+    Subscription, SubscriptionId, Tenant, TenantId, TypeName, UnknownVersion,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -41,6 +41,7 @@ pub struct TypeRules {
 /// All configuration at one revision. Readers share it and never lock.
 #[derive(Clone, Default)]
 pub struct ConfigIndex {
+    epoch: Epoch,
     revision: Revision,
     by_slug: HashMap<ResourceId, TenantId>,
     tenants: HashMap<TenantId, Arc<TenantEntry>>,
@@ -62,6 +63,12 @@ impl ConfigIndex {
     #[must_use]
     pub const fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// The state that this is.
+    #[must_use]
+    pub const fn position(&self) -> ConfigPosition {
+        ConfigPosition { epoch: self.epoch, revision: self.revision }
     }
 
     /// The tenant of that name.
@@ -122,6 +129,7 @@ impl ConfigIndex {
     /// The state after a delta. The delta is newer, or says the same again (I14).
     pub(crate) fn apply(&self, delta: ConfigDelta, tools: &Tools) -> Self {
         let mut next = self.clone();
+        next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
         // Make before break: policies and keys before the endpoints that use them, those before
         // the subscriptions that lead to them.

@@ -45,6 +45,17 @@ async fn readiness_names_the_failing_checks_only() {
 }
 
 #[tokio::test]
+async fn details_are_told_ready_or_not() {
+    let (state, token) = state();
+    let state = state.with_detail("configuration", Arc::new(|| json!({"revision": 7})));
+    let (_, _, body) = get(&state, "/readyz").await;
+    assert_eq!(body, r#"{"configuration":{"revision":7},"status":"ready"}"#);
+    token.cancel();
+    let (_, _, body) = get(&state, "/readyz").await;
+    assert!(body.contains(r#"{"revision":7}"#), "{body}");
+}
+
+#[tokio::test]
 async fn readiness_ends_when_the_process_is_to_stop() {
     let (state, token) = state();
     assert_eq!(get(&state, "/readyz").await.0, StatusCode::OK);

@@ -102,6 +102,9 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
         "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
         "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
+        "PERMISSION_CONFIG_WATCH" => Permission::ConfigWatch,
+        "PERMISSION_NODE_READ" => Permission::NodeRead,
+        "PERMISSION_NODE_OPERATE" => Permission::NodeOperate,
         _ => return None,
     })
 }

@@ -17,6 +17,7 @@ mod apply;
 mod audit;
 mod common;
 mod completion;
+mod config;
 mod deleted;
 mod delivery;
 mod endpoint;
@@ -29,6 +30,7 @@ mod key;
 mod key_status;
 mod keyring;
 mod names;
+mod node;
 mod output;
 mod preview;
 mod render;
@@ -91,6 +93,12 @@ pub enum Command {
     /// Writes a tenant's configuration as documents that `apply` takes.
     #[command(after_long_help = EXIT_CODES)]
     Export(apply::ExportArgs),
+    /// Nodes: processes that work by the configuration, and how far they are.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Node(node::Verb),
+    /// The way of the configuration to the nodes: who has it, and wait until all have.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Config(config::Verb),
 }
 
 /// Runs one command. Print a failure, and take the exit code, with [`report`].
@@ -113,6 +121,8 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Audit(verb) => audit::run(verb, &mut session).await,
         Command::Apply(args) => apply::apply(args, &mut session).await,
         Command::Export(args) => apply::export(args, &mut session).await,
+        Command::Node(verb) => node::run(verb, &mut session).await,
+        Command::Config(verb) => config::run(verb, &mut session).await,
     };
     quietly(done)
 }

@@ -214,6 +214,17 @@ resources! {
         plain("OUTCOME", &["outcome"]),
         plain("REASON", &["reason"]),
     ];
+    Node: [
+        NAME,
+        plain("LIVE", &["live"]),
+        plain("REVISION", &["applied_revision"]),
+        plain("LAG", &["lag"]),
+        plain("STALENESS", &["staleness"]),
+        plain("HELD", &["held.revision"]),
+        plain("VERSION", &["version"]),
+        age("REPORTED", &["report_time"]),
+        plain("REFUSED", &["refused"]),
+    ];
     AuditHead: [NAME, plain("COUNT", &["count"]), plain("HASH", &["hash"])];
     Attempt: [
         plain("ATTEMPT", &["number"]),

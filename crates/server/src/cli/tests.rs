@@ -33,6 +33,8 @@ fn every_noun_has_its_verbs() {
         ("delivery", "list get attempts retry cancel"),
         ("api-token", "create get list update revoke"),
         ("audit", "list export verify"),
+        ("node", "list get accept"),
+        ("config", "status wait"),
     ] {
         let root = Root::command();
         let noun = root.find_subcommand(noun).unwrap();

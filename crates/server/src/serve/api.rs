@@ -5,16 +5,15 @@ use super::{
     json::{FrontLayer, Origins},
     key_upkeep,
 };
-use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use tonic::{
     service::RoutesBuilder,
     transport::{Server, server::TcpIncoming},
 };
-use turnbuckle_control_plane::{ControlPlane, Dependencies};
+use turnbuckle_control_plane::{ControlPlane, Dependencies, Distribution};
 use turnbuckle_delivery::DeliveryPlane;
-use turnbuckle_domain::{AppliedRevisions, Clock, NodeApplied, Propagation, Revision, StoreError};
+use turnbuckle_domain::Clock;
 use turnbuckle_proto::DESCRIPTORS;
 use turnbuckle_runtime::{
     Supervisor,
@@ -34,27 +33,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// What the listener serves.
 pub(super) struct ApiParts {
     pub(super) control_plane: Option<Dependencies>,
+    pub(super) distribution: Option<Arc<Distribution>>,
     pub(super) delivery: Option<DeliveryPlane>,
     pub(super) callers: Callers,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
     pub(super) origins: Origins,
     pub(super) key_upkeep_every: Duration,
-}
-
-/// Propagation in a process that uses no configuration: other processes poll.
-pub(super) struct Elsewhere;
-
-#[async_trait]
-impl Propagation for Elsewhere {
-    async fn applied(&self, _: Revision) {}
-}
-
-#[async_trait]
-impl AppliedRevisions for Elsewhere {
-    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
-        Ok(Vec::new())
-    }
 }
 
 /// Starts serving.
@@ -78,8 +63,8 @@ pub(super) fn spawn(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()?,
     );
-    if let Some(dependencies) = parts.control_plane {
-        let plane = ControlPlane::new(dependencies);
+    if let (Some(dependencies), Some(distribution)) = (parts.control_plane, parts.distribution) {
+        let plane = ControlPlane::new(dependencies, distribution);
         key_upkeep::spawn(supervisor, plane.key_upkeep(), parts.key_upkeep_every);
         plane.add_to(&mut routes);
     }

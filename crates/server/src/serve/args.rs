@@ -35,6 +35,17 @@ pub struct ServeArgs {
     /// postgres://… keeps everything in Postgres instead of the data directory.
     #[arg(long, env = "TURNBUCKLE_DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// Follow the configuration of this control plane, http://… or https://…, instead of reading it
+    /// from the database. For processes of other roles.
+    #[arg(long, value_name = "URL", env = "TURNBUCKLE_CONTROL_PLANE_URL")]
+    pub control_plane_url: Option<String>,
+    /// Name of this process among the nodes of its roles [default: host name and admin port].
+    #[arg(long, value_name = "NAME", env = "TURNBUCKLE_NODE_NAME")]
+    pub node_name: Option<String>,
+    /// File with the token for the control plane: role node, subject delivery or ingress, read again
+    /// when it changes.
+    #[arg(long, value_name = "FILE", env = "TURNBUCKLE_NODE_TOKEN_FILE")]
+    pub node_token_file: Option<PathBuf>,
     /// Where the API listens: gRPC, gRPC-Web and JSON over HTTP.
     #[arg(long, default_value = "127.0.0.1:7420", env = "TURNBUCKLE_API_LISTEN")]
     pub api_listen: SocketAddr,
@@ -127,6 +138,15 @@ impl ServeArgs {
             faults.push(
                 "--dev lets everybody in who can reach the API: keep --api-listen on 127.0.0.1",
             );
+        }
+        if self.control_plane_url.is_some() && self.has(Role::ControlPlane) {
+            faults.push(
+                "--control-plane-url is for processes that are no control plane: leave it out, or \
+                 choose --roles delivery or ingress",
+            );
+        }
+        if self.control_plane_url.is_some() && self.node_token_file.is_none() {
+            faults.push("--control-plane-url needs --node-token-file");
         }
         if let Some(url) = &self.database_url
             && !url.starts_with("postgres://")

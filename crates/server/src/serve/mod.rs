@@ -8,6 +8,8 @@ mod embedded_demo;
 mod issuers;
 mod json;
 mod key_upkeep;
+mod nodes;
+mod planes;
 mod quotas;
 mod welcome;
 
@@ -17,7 +19,14 @@ pub use embedded_demo::start_for_demo;
 use crate::secrets::Secrets;
 use anyhow::Context as _;
 use callers::Callers;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -29,8 +38,7 @@ use turnbuckle_delivery::{
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper,
-    SecretSealer,
+    Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper, SecretSealer,
 };
 use turnbuckle_runtime::{
     Keyring, Supervisor, SystemClock,
@@ -93,8 +101,10 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
     let signals = turnbuckle_runtime::supervisor::Signals::listen()?;
-    let running = start(&args).await?;
-    running.supervisor.stop_on(signals);
+    let supervisor = Supervisor::new();
+    // Before anything is waited for, so that the wait can be ended.
+    supervisor.stop_on(signals);
+    let running = start_under(&args, supervisor).await?;
     if let Err(error) = welcome::print(&args, &running) {
         // Nobody reads the terminal any more; the server is up all the same.
         tracing::debug!(%error, "the first lines were not read");
@@ -107,6 +117,11 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
 /// # Errors
 /// When an option, a key file, the store or a port is not as it must be.
 pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
+    start_under(args, Supervisor::new()).await
+}
+
+/// The same under a supervisor that may be told to stop before everything is up.
+async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result<Running> {
     args.check()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = Arc::new(egress_guard(args)?);
@@ -119,7 +134,6 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     // Nothing was ever configured, whatever a first start that was cut short left behind.
     let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
-    let supervisor = Supervisor::new();
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
     let keyring = Arc::new(secrets.keyring);
@@ -133,22 +147,38 @@ pub async fn start(args: &ServeArgs) -> anyhow::Result<Running> {
     };
     issuers::spawn(&supervisor, refreshers);
     let callers = Callers::new(authenticator, &base.clock, &base.random);
-    let parts = start_planes(args, base, callers, &supervisor).await?;
-    if args.dev && is_new {
-        welcome::make_default_tenant(&parts).await?;
-    }
+    let admin_address = listeners.admin.local_addr()?;
+    let sources = nodes::Sources::open(args, &base, &supervisor, admin_address)?;
+    let is_up = Arc::new(AtomicBool::new(false));
+    let admin = AdminState::new(metrics, supervisor.shutdown()).with_watch("store", ready);
+    let admin = sources.checked_by(admin).with_check("start", started(&is_up));
     let running = Running {
         api: listeners.api.as_ref().map(TcpListener::local_addr).transpose()?,
         ingress: listeners.ingress.as_ref().map(TcpListener::local_addr).transpose()?,
-        admin: listeners.admin.local_addr()?,
+        admin: admin_address,
         supervisor: supervisor.clone(),
         admin_token,
         is_new,
         grace: args.grace.into(),
     };
-    let admin = AdminState::new(metrics, supervisor.shutdown()).with_watch("store", ready);
-    listeners.serve(&supervisor, parts, admin)?;
+    let listeners = listeners.serve_admin(&supervisor, admin);
+    sources.loaded(&supervisor, admin_address).await?;
+    let parts = start_planes(args, base, &sources, callers, &supervisor).await?;
+    if args.dev && is_new {
+        welcome::make_default_tenant(&parts).await?;
+    }
+    listeners.serve(&supervisor, parts)?;
+    is_up.store(true, Ordering::SeqCst);
     Ok(running)
+}
+
+/// Whether everything has started.
+fn started(is_up: &Arc<AtomicBool>) -> admin::ReadinessCheck {
+    let is_up = Arc::clone(is_up);
+    Arc::new(move || match is_up.load(Ordering::SeqCst) {
+        true => Readiness::Ready,
+        false => Readiness::NotReady,
+    })
 }
 
 /// What every plane stands on.
@@ -164,37 +194,44 @@ struct Base {
 async fn start_planes(
     args: &ServeArgs,
     base: Base,
+    sources: &nodes::Sources,
     callers: Callers,
     supervisor: &Supervisor,
 ) -> anyhow::Result<api::ApiParts> {
     let delivery = match args.has(Role::Delivery) {
-        true => Some(DeliveryPlane::start(plane_parts(args, &base, &callers), supervisor).await?),
+        true => {
+            let parts = plane_parts(args, &base, sources, &callers);
+            Some(DeliveryPlane::start(parts, supervisor).await?)
+        }
         false => None,
     };
-    let propagation: Arc<dyn Propagation> = match &delivery {
-        Some(plane) => Arc::new(plane.config()),
+    if let Some(plane) = &delivery {
+        sources.report_delivery(&base, supervisor, plane.config());
+    }
+    sources.report_ingress(&base, supervisor);
+    let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
+    let here: Option<Arc<dyn Propagation>> = match &delivery {
+        Some(plane) => Some(Arc::new(plane.config())),
         None if args.has(Role::ControlPlane) => {
-            callers.follow(base.store.config_source(), supervisor).await?
+            Some(callers.follow(base.store.config_source(), supervisor).await?)
         }
-        None => Arc::new(api::Elsewhere),
+        None => None,
     };
-    if delivery.is_some() || args.has(Role::ControlPlane) {
+    if here.is_some() {
         callers.spawn(supervisor, &base.store);
     }
-    let applied: Arc<dyn AppliedRevisions> = match &delivery {
-        Some(plane) => Arc::new(plane.own_revision()),
-        None => Arc::new(api::Elsewhere),
-    };
+    let applied = sources.planes(&base, delivery.as_ref());
     let Base { store, clock, random, sealer, rewrapper, guard } = base;
-    let control_plane = args.has(Role::ControlPlane).then(|| Dependencies {
+    let propagation = distribution.clone().map(|distribution| nodes::Told { distribution, here });
+    let control_plane = propagation.map(|propagation| Dependencies {
         store: store.config,
         sealer,
         ids: IdGenerator::new(Arc::clone(&clock), random),
         clock: Arc::clone(&clock),
-        propagation,
+        propagation: Arc::new(propagation),
         targets: guard,
         key_usage: store.key_usage,
-        applied,
+        applied: Arc::new(applied),
         sealed: store.sealed,
         rewrapper,
         reveals_keys: args.allow_key_reveal,
@@ -203,24 +240,29 @@ async fn start_planes(
         spawn_sweep(supervisor, Sweeper::new(control_plane));
     }
     let origins = json::Origins::parse(&args.cors_origin)?;
-    let key_upkeep_every = args.key_usage_interval.into();
     Ok(api::ApiParts {
         control_plane,
+        distribution,
         delivery,
         callers,
         clock,
         dev: args.dev,
         origins,
-        key_upkeep_every,
+        key_upkeep_every: args.key_usage_interval.into(),
     })
 }
 
-fn plane_parts(args: &ServeArgs, base: &Base, callers: &Callers) -> PlaneParts {
+fn plane_parts(
+    args: &ServeArgs,
+    base: &Base,
+    sources: &nodes::Sources,
+    callers: &Callers,
+) -> PlaneParts {
     PlaneParts {
         log: Arc::clone(&base.store.log),
         queue: Arc::clone(&base.store.queue),
         history: Arc::clone(&base.store.history),
-        config: Arc::new(callers.observe(base.store.config_source())),
+        config: Arc::new(callers.observe(sources.of_delivery(base))),
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
@@ -275,12 +317,21 @@ impl Listeners {
         })
     }
 
-    fn serve(
-        self,
-        supervisor: &Supervisor,
-        parts: api::ApiParts,
-        admin: AdminState,
-    ) -> anyhow::Result<()> {
+    /// Health and metrics first: they tell that the rest is not ready.
+    fn serve_admin(self, supervisor: &Supervisor, state: AdminState) -> Doors {
+        supervisor.spawn_to_the_end(admin::serve_to_the_end(self.admin, state));
+        Doors { api: self.api, ingress: self.ingress }
+    }
+}
+
+/// What opens when everything has started.
+struct Doors {
+    api: Option<TcpListener>,
+    ingress: Option<TcpListener>,
+}
+
+impl Doors {
+    fn serve(self, supervisor: &Supervisor, parts: api::ApiParts) -> anyhow::Result<()> {
         if let Some(listener) = self.api {
             api::spawn(supervisor, listener, parts)?;
         }
@@ -288,7 +339,6 @@ impl Listeners {
             let serving = turnbuckle_ingress::serve(listener, supervisor.shutdown());
             supervisor.spawn("ingress", OnExit::StopProcess, serving);
         }
-        supervisor.spawn_to_the_end(admin::serve_to_the_end(self.admin, admin));
         Ok(())
     }
 }

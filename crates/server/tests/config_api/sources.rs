@@ -63,8 +63,17 @@ fn preset(name: &str) -> v1::Source {
 
 /// A scheme with one algorithm over the body.
 fn own(algorithm: v1::VerificationAlgorithm, key: v1::KeyEncoding) -> v1::Source {
-    let header = v1::locator::At::Header("x-acme-signature".to_owned());
     let token = v1::template_part::Part::Token(v1::TemplateToken::Body.into());
+    signed(algorithm, key, vec![v1::TemplatePart { part: Some(token) }])
+}
+
+/// A scheme with one algorithm over these parts.
+fn signed(
+    algorithm: v1::VerificationAlgorithm,
+    key: v1::KeyEncoding,
+    template: Vec<v1::TemplatePart>,
+) -> v1::Source {
+    let header = v1::locator::At::Header("x-acme-signature".to_owned());
     let key = v1::KeyRule { encoding: key.into(), min_bytes: 16, ..Default::default() };
     let proof = v1::SignatureProof {
         sources: vec![v1::Locator { at: Some(header) }],
@@ -74,7 +83,7 @@ fn own(algorithm: v1::VerificationAlgorithm, key: v1::KeyEncoding) -> v1::Source
             key: Some(key),
             ..Default::default()
         }],
-        template: vec![v1::TemplatePart { part: Some(token) }],
+        template,
         ..Default::default()
     };
     let scheme = v1::VerificationScheme {
@@ -109,7 +118,7 @@ mod scenes {
         assert_eq!(sources.get_source(read.clone()).await.unwrap().into_inner(), made);
         let list = v1::ListSourcesRequest { parent: scene.parent.clone(), ..Default::default() };
         let listed = sources.list_sources(list).await.unwrap().into_inner();
-        assert_eq!(listed.sources, [made.clone()]);
+        assert_eq!(listed.sources, std::slice::from_ref(&made));
 
         let answers = v1::AnswerSettings { accepted_status: 204, ..Default::default() };
         let change = v1::UpdateSourceRequest {
@@ -202,20 +211,14 @@ mod scenes {
     pub(super) async fn a_scheme_of_ones_own_is_checked_as_a_whole(scene: &Scene) {
         use v1::{KeyEncoding, VerificationAlgorithm as Algorithm};
         let good = own(Algorithm::HmacSha256, KeyEncoding::Utf8);
-        let made = scene.create_source("own", good.clone(), "").await.unwrap();
-        let Some(v1::source::Verification::Scheme(scheme)) = made.verification else {
-            panic!("no scheme")
-        };
-        assert!(scheme.body_form == v1::BodyForm::Wire as i32);
-        let mut bad = good;
+        let made = scene.create_source("own", good, "").await.unwrap();
+        let wire = v1::BodyForm::Wire as i32;
+        assert!(matches!(
+            made.verification,
+            Some(v1::source::Verification::Scheme(scheme)) if scheme.body_form == wire
+        ));
+        let mut bad = signed(Algorithm::HmacSha256, KeyEncoding::Utf8, Vec::new());
         bad.public_url = "nowhere".to_owned();
-        let Some(v1::source::Verification::Scheme(scheme)) = &mut bad.verification else {
-            panic!("no scheme")
-        };
-        let Some(v1::verification_scheme::Proof::Signature(proof)) = &mut scheme.proof else {
-            panic!("no proof")
-        };
-        proof.template.clear();
         let refused = scene.create_source("bad", bad, "").await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
         let fields: Vec<String> =

@@ -1,12 +1,15 @@
 //! The control plane on an embedded store, and clients of it.
 
 use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Status, service::RoutesBuilder, transport::Server};
 use turnbuckle_client::{Client, ClientOptions, RetryLimits, TokenSource, proto as v1};
-use turnbuckle_control_plane::{ControlPlane, Dependencies, Sweeper};
+use turnbuckle_control_plane::{
+    ControlPlane, Dependencies, Distribution, DistributionParts, Sweeper,
+};
 use turnbuckle_domain::{
     AppliedRevisions, Caller, Clock, ConfigStore, IdGenerator, NodeApplied, Propagation, Quotas,
-    Revision, Role, SecretSealer, SeededRandom, StoreError, TargetPolicy, Timestamp,
+    Random, Revision, Role, SecretSealer, SeededRandom, StoreError, TargetPolicy, Timestamp,
 };
 use turnbuckle_runtime::keyring::Keyring;
 use turnbuckle_store::Store;
@@ -62,8 +65,16 @@ impl Api {
         let port: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let store = Store::open_embedded(home.path(), Arc::clone(&port)).await.unwrap();
         let store = store.with_quotas(quotas);
-        let random = Arc::new(SeededRandom::from_number(7));
         let keyring = Arc::new(Keyring::generate_in_memory().unwrap());
+        let random: Arc<dyn Random> = Arc::new(SeededRandom::from_number(7));
+        let distribution = Arc::new(Distribution::new(DistributionParts {
+            source: store.config_source(),
+            nodes: Arc::clone(&store.nodes),
+            ids: IdGenerator::new(Arc::clone(&port), Arc::clone(&random)),
+            clock: Arc::clone(&port),
+            random: Arc::clone(&random),
+            stop: CancellationToken::new(),
+        }));
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
             sealer: Arc::<Keyring>::clone(&keyring) as Arc<dyn SecretSealer>,
@@ -78,7 +89,7 @@ impl Api {
             reveals_keys: false,
         };
         let sweeper = Sweeper::new(&dependencies);
-        let url = serve(dependencies).await;
+        let url = serve(dependencies, distribution).await;
         let client = connect(&url, "alice").await;
         let tenant_id = "acme".to_owned();
         let request = v1::CreateTenantRequest { tenant_id, ..Default::default() };
@@ -123,9 +134,9 @@ impl Api {
 }
 
 /// Serves the control plane; the bearer token is the subject, and everybody is an admin.
-async fn serve(dependencies: Dependencies) -> String {
+async fn serve(dependencies: Dependencies, distribution: Arc<Distribution>) -> String {
     let mut routes = RoutesBuilder::default();
-    ControlPlane::new(dependencies).add_to(&mut routes);
+    ControlPlane::new(dependencies, distribution).add_to(&mut routes);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);

@@ -11,6 +11,7 @@ mod api_tokens;
 mod cell;
 mod denials;
 mod entity;
+mod nodes;
 mod record;
 mod request;
 mod ring_tables;

@@ -7,22 +7,24 @@ use super::{
     rings,
     table::changed_since,
     versions,
-    write::{begin_snapshot, revision},
+    write::{begin_snapshot, position},
 };
 use crate::error::store_error;
 use async_trait::async_trait;
-use turnbuckle_domain::{ConfigDelta, ConfigSource, Revision, StoreError};
+use turnbuckle_domain::{ConfigDelta, ConfigSource, Revision, SourcePosition, StoreError};
 
 #[async_trait]
 impl ConfigSource for ConfigDb {
     async fn revision(&self) -> Result<Revision, StoreError> {
-        revision(&self.db).await
+        Ok(position(&self.db).await?.revision)
     }
 
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
         let snapshot = begin_snapshot(&self.db).await?;
+        let at = position(&snapshot).await?;
         let delta = ConfigDelta {
-            revision: revision(&snapshot).await?,
+            epoch: at.epoch,
+            revision: at.revision,
             tenants: changed_since::<tenant::Entity>(&snapshot, known).await?,
             event_types: changed_since::<event_type::Entity>(&snapshot, known).await?,
             event_type_versions: versions::changed_since(&snapshot, known).await?,
@@ -36,5 +38,10 @@ impl ConfigSource for ConfigDb {
         };
         snapshot.commit().await.map_err(store_error)?;
         Ok(delta)
+    }
+
+    async fn position(&self) -> Result<SourcePosition, StoreError> {
+        // A read that begins now sees everything committed before.
+        Ok(SourcePosition { at: position(&self.db).await?, is_proven: true })
     }
 }

@@ -6,16 +6,20 @@ use super::{
     record::{self, Notes},
     table::{Identity, Table, full_name, live_by_id},
 };
-use crate::error::{is_unique_violation, store_error};
+use crate::{
+    error::{is_unique_violation, store_error},
+    immediate::begin_whole,
+};
 use sea_orm::{
     ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
     DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
-    Statement, TransactionOptions, TransactionTrait as _,
+    Statement, TransactionOptions,
     sea_query::Expr,
     {AccessMode, IsolationLevel},
 };
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, Error, Fields, Revision, StoreError, TenantId, Timestamp,
+    Audited as _, ChangeContext, ConfigPosition, Epoch, Error, Fields, Revision, StoreError,
+    TenantId, Timestamp,
 };
 
 /// Most names an entry of the record lists of what went along with a resource; of more it says how
@@ -36,7 +40,7 @@ impl Write {
     /// change checks stays true until it commits.
     pub(super) async fn begin(db: &DatabaseConnection) -> Result<Self, Error> {
         let options = write_options(db.get_database_backend());
-        let transaction = db.begin_with_options(options).await.map_err(store_error)?;
+        let transaction = begin_whole(db, options).await.map_err(store_error)?;
         let next = Statement::from_string(
             transaction.get_database_backend(),
             "update config_revision set revision = revision + 1 where id = 1 returning revision",
@@ -235,11 +239,14 @@ pub(super) async fn tenant_name(
     Ok(full_name::<tenant::Entity>("", tenant.slug.as_str()))
 }
 
-/// The present revision.
-pub(super) async fn revision(db: &impl sea_orm::ConnectionTrait) -> Result<Revision, StoreError> {
+/// The present state.
+pub(super) async fn position(
+    db: &impl sea_orm::ConnectionTrait,
+) -> Result<ConfigPosition, StoreError> {
     let row = config_revision::Entity::find().one(db).await.map_err(store_error)?;
     let row = row.ok_or(Malformed { column: "config_revision.id" })?;
-    Ok(Revision(row.revision))
+    let epoch = row.epoch.ok_or(Malformed { column: "config_revision.epoch" })?;
+    Ok(ConfigPosition { epoch: Epoch::from_uuid(epoch), revision: Revision(row.revision) })
 }
 
 /// A transaction that sees one state of all tables, and changes none.
@@ -255,7 +262,7 @@ pub(super) async fn begin_snapshot(
         // Every transaction of SQLite is a snapshot.
         _ => TransactionOptions::default(),
     };
-    db.begin_with_options(options).await.map_err(store_error)
+    begin_whole(db, options).await.map_err(store_error)
 }
 
 /// How a transaction that writes begins.

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Append, AppendResult, Claimed, ConfigDelta, ConfigSource, ConfigStore, DeliveryQueue,
     EndpointId, EventLog, Heartbeat, LaneClaim, PendingLane, Revision, Settled, Settlement, Shard,
-    ShardLease, StoreError, Timestamp, WakeHint, WorkerId,
+    ShardLease, SourcePosition, StoreError, Timestamp, WakeHint, WorkerId,
 };
 
 /// Longest wait for an answer. A publish may wait for the group before its own and still be answered
@@ -90,6 +90,10 @@ impl ConfigSource for Deadline<Arc<dyn ConfigStore>> {
 
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
         in_time(self.0.changes_since(known)).await
+    }
+
+    async fn position(&self) -> Result<SourcePosition, StoreError> {
+        in_time(self.0.position()).await
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod api_tokens;
 mod audit;
+mod cancelled;
 #[path = "../common/mod.rs"]
 mod common;
 mod denials;
@@ -16,6 +17,7 @@ mod followers;
 mod key_usage;
 mod keys;
 mod names;
+mod nodes;
 mod quotas;
 mod references;
 mod requests;

@@ -8,7 +8,7 @@ use crate::workspace::{Package, Workspace};
 const PREFIX: &str = "turnbuckle-";
 
 /// Crate → crates of ours it may use, all without prefix.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("domain", &[]),
     ("signing", &[]),
     ("schema", &[]),
@@ -17,7 +17,10 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("pg-harness", &[]),
     ("store", &["domain", "migrations"]),
     ("runtime", &["domain"]),
-    ("control-plane", &SCHEMA_PLANE),
+    // Both ends of the stream that brings configuration to nodes: what is sent, and the port that
+    // planes read from. Planes know the port only, except for the one that serves the stream.
+    ("config-stream", &["client", "domain", "proto", "runtime"]),
+    ("control-plane", &CONTROL_PLANE),
     ("delivery", &SCHEMA_PLANE),
     ("ingress", &PLANE),
     ("client", &["proto", "signing"]),
@@ -34,8 +37,13 @@ const PLANE: [&str; 4] = ["domain", "proto", "runtime", "signing"];
 /// Planes that also check schemas, or payloads against them.
 const SCHEMA_PLANE: [&str; 5] = ["domain", "proto", "runtime", "schema", "signing"];
 
+/// The plane that serves the stream of configuration.
+const CONTROL_PLANE: [&str; 6] =
+    ["config-stream", "domain", "proto", "runtime", "schema", "signing"];
+
 /// The binary wires everything that ships.
-const SERVER: [&str; 11] = [
+const SERVER: [&str; 12] = [
+    "config-stream",
     "domain",
     "signing",
     "schema",

@@ -8,7 +8,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use turnbuckle_domain::{Clock, ConfigDelta, ConfigSource, Propagation, Revision, StoreError};
+use turnbuckle_domain::{
+    Clock, ConfigDelta, ConfigSource, Propagation, Revision, SourcePosition, StoreError,
+};
 
 /// How often changes are looked for: a token that was revoked elsewhere is refused within this plus
 /// one read.
@@ -42,6 +44,14 @@ impl ConfigSource for ObservedConfig {
         let delta = self.source.changes_since(known).await?;
         self.tokens.apply(known, &delta, self.clock.now());
         Ok(delta)
+    }
+
+    async fn position(&self) -> Result<SourcePosition, StoreError> {
+        self.source.position().await
+    }
+
+    async fn changed(&self) {
+        self.source.changed().await;
     }
 }
 

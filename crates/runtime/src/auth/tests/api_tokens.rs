@@ -11,9 +11,9 @@ use std::{convert::Infallible, future::ready, sync::Mutex, time::Duration};
 use tonic::{Code, Status};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use turnbuckle_domain::{
-    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenStore, ChangeContext, ConfigDelta, ConfigSource,
-    Deletable, Labels, Meta, Permission, Propagation as _, ResourceId, Revision, Revocation, Role,
-    StoreError, Tenant, TenantId,
+    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenStore, ChangeContext, ConfigDelta,
+    ConfigPosition, ConfigSource, Deletable, Epoch, Labels, Meta, Permission, Propagation as _,
+    ResourceId, Revision, Revocation, Role, SourcePosition, StoreError, Tenant, TenantId,
 };
 use turnbuckle_proto::DESCRIPTORS;
 use uuid::Uuid;
@@ -271,6 +271,11 @@ impl ConfigSource for Held {
 
     async fn changes_since(&self, _: Revision) -> Result<ConfigDelta, StoreError> {
         Ok(self.delta.lock().unwrap().clone())
+    }
+
+    async fn position(&self) -> Result<SourcePosition, StoreError> {
+        let at = ConfigPosition { epoch: Epoch::default(), revision: self.revision().await? };
+        Ok(SourcePosition { at, is_proven: true })
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) mod key_ring;
 pub(super) mod key_usage;
 pub(super) mod keyring_canary;
 pub(super) mod keyring_rewrap;
+pub(super) mod node;
 pub(super) mod retry_policy;
 pub(super) mod signing_key;
 pub(super) mod source;

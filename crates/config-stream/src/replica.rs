@@ -1,0 +1,184 @@
+//! All resources of a node at one revision, encoded as they came.
+
+use crate::wire::{self, Header, Key, Record};
+use std::{collections::BTreeMap, sync::Arc};
+use turnbuckle_domain::{
+    ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, node_limits,
+};
+use uuid::Uuid;
+
+/// One resource. Kept encoded, which takes a fraction of the memory and is what the file needs.
+#[derive(Debug, Clone)]
+struct Held {
+    revision: Revision,
+    /// Shared with the writer of the file, which needs its time.
+    bytes: Arc<[u8]>,
+}
+
+/// What a node has. Behind the index of its plane, which is built from it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Replica {
+    at: ConfigPosition,
+    live: BTreeMap<Key, Held>,
+    /// What went since the plane last took changes, with its last state: the plane finds by it what
+    /// to take out.
+    gone: BTreeMap<Key, Held>,
+    refused: BTreeMap<Key, RefusedResource>,
+}
+
+/// The bytes are no resource: the other side, or the way between, is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a resource has no kind and id that can be read")]
+pub(crate) struct NoResource;
+
+impl Replica {
+    pub(crate) fn new(at: ConfigPosition) -> Self {
+        Self { at, ..Self::default() }
+    }
+
+    pub(crate) const fn at(&self) -> ConfigPosition {
+        self.at
+    }
+
+    /// How many resources there are.
+    pub(crate) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// The resources, in the order in which they are built on each other.
+    pub(crate) fn resources(&self) -> Vec<Arc<[u8]>> {
+        self.live.values().map(|held| Arc::clone(&held.bytes)).collect()
+    }
+
+    /// What could not be used, at most as much as a report holds.
+    pub(crate) fn refused(&self) -> Vec<RefusedResource> {
+        self.refused.values().take(node_limits::REFUSED_MAX).cloned().collect()
+    }
+
+    /// Whether everything that exists is here in some version. When not, what is missing may exist.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.refused.keys().all(|key| self.live.contains_key(key))
+    }
+
+    /// Takes a resource in, or refuses it and keeps its version before. A resource is kept whose
+    /// kind is unknown: the next version of this program knows it, and finds it in the file.
+    pub(crate) fn upsert(&mut self, bytes: Vec<u8>) -> Result<(), NoResource> {
+        let (Header { key, revision }, resource) = wire::header(&bytes).ok_or(NoResource)?;
+        match wire::decode(resource) {
+            Ok(_) => {
+                self.refused.remove(&key);
+                self.gone.remove(&key);
+                self.live.insert(key, Held { revision, bytes: bytes.into() });
+            }
+            Err(unusable) => {
+                let refused = RefusedResource {
+                    kind: wire::kind_name(key.kind).to_owned(),
+                    uid: key.id.to_string(),
+                    revision,
+                    reason: unusable.to_string(),
+                };
+                tracing::warn!(
+                    resource.kind = refused.kind,
+                    resource.uid = refused.uid,
+                    config.revision = revision.0,
+                    reason = refused.reason,
+                    "a resource cannot be used here; its version before stays in use"
+                );
+                self.refused.insert(key, refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a resource out.
+    pub(crate) fn remove(&mut self, key: Key, revision: Revision) {
+        self.refused.remove(&key);
+        if let Some(held) = self.live.remove(&key) {
+            self.gone.insert(key, Held { revision, ..held });
+        }
+    }
+
+    /// Everything is applied up to this revision.
+    pub(crate) fn reach(&mut self, revision: Revision) {
+        self.at.revision = revision;
+    }
+
+    /// How many resources of this state another one lacks.
+    pub(crate) fn missing_in(&self, next: &Self) -> usize {
+        let is_missing =
+            |key: &&Key| !next.live.contains_key(*key) && !next.refused.contains_key(*key);
+        self.live.keys().filter(is_missing).count()
+    }
+
+    /// Takes the place of another state: what that one has, and this one lacks, is gone; what this
+    /// one had to refuse stays in the version before.
+    pub(crate) fn replace(mut self, before: Self) -> Self {
+        for (key, held) in before.gone.into_iter().chain(before.live) {
+            if self.live.contains_key(&key) {
+                continue;
+            }
+            if self.refused.contains_key(&key) {
+                self.live.insert(key, held);
+            } else {
+                let revision = self.at.revision;
+                self.gone.insert(key, Held { revision, ..held });
+            }
+        }
+        self
+    }
+
+    /// What the plane needs to come from a revision to this state. It has taken everything up to
+    /// there, so that what went before is forgotten.
+    pub(crate) fn changes_since(&mut self, known: Revision) -> ConfigDelta {
+        let at = self.at;
+        let mut delta =
+            ConfigDelta { epoch: at.epoch, revision: at.revision, ..ConfigDelta::default() };
+        if known == Revision::ZERO {
+            self.gone.clear();
+        } else {
+            self.gone.retain(|_, held| held.revision > known);
+        }
+        let changed = |(_, held): &(&Key, &Held)| held.revision > known;
+        for (_, held) in self.live.iter().filter(changed) {
+            add(&mut delta, &held.bytes, false);
+        }
+        for held in self.gone.values() {
+            add(&mut delta, &held.bytes, true);
+        }
+        delta
+    }
+}
+
+/// Adds a resource that was checked when it came.
+fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
+    let Some((_, resource)) = wire::header(bytes) else { return };
+    let Ok(record) = wire::decode(resource) else { return };
+    match record {
+        Record::Tenant(value) => delta.tenants.push(Deletable { value, deleted }),
+        Record::EventType(value) => delta.event_types.push(Deletable { value, deleted }),
+        Record::RetryPolicy(value) => delta.retry_policies.push(Deletable { value, deleted }),
+        // A ring goes when its endpoint goes.
+        Record::KeyRing(owner, ring) if !deleted => delta.key_rings.push((owner, ring)),
+        Record::KeyRing(..) | Record::Unknown => {}
+        Record::Endpoint(value) => delta.endpoints.push(Deletable { value: *value, deleted }),
+        Record::Subscription(value) => delta.subscriptions.push(Deletable { value, deleted }),
+        Record::EventTypeVersion(value) => {
+            delta.event_type_versions.push(Deletable { value, deleted });
+        }
+        Record::SourceKeyRing(owner, ring) if !deleted => {
+            delta.source_key_rings.push((owner, ring))
+        }
+        Record::SourceKeyRing(..) => {}
+        Record::Source(value) => delta.sources.push(Deletable { value: *value, deleted }),
+        // A revoked one stays, and says so.
+        Record::ApiToken(value) => delta.api_tokens.push(*value),
+    }
+}
+
+/// The id of a removal; none when it has another length.
+pub(crate) fn removed_key(kind: i32, id: &[u8]) -> Option<Key> {
+    Some(Key { kind, id: Uuid::from_slice(id).ok()? })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Configuration as it travels: domain values to records and back.
+//!
+//! Both ways name every field of a value. A field that is added to one does not compile until it
+//! travels too.
+
+mod decode;
+mod encode;
+
+pub use decode::{Header, Record, Unusable, decode, header};
+pub use encode::{Encoded, encode};
+
+use sha2::{Digest as _, Sha256};
+use turnbuckle_domain::NodeRole;
+use turnbuckle_proto::v1::{self, ConfigKind};
+use uuid::Uuid;
+
+/// Most bytes of resources in one message. Messages of gRPC are refused above 4 MiB, and the largest
+/// resource, an endpoint with all its headers, has less than 200 KiB.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Names a resource on the stream. Sorts so that what others need comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// What it is; also a number that this program does not know.
+    pub kind: i32,
+    /// Its unique id.
+    pub id: Uuid,
+}
+
+/// Whether nodes of this role get resources of this kind. The only place that decides it.
+#[must_use]
+pub const fn is_for(role: NodeRole, kind: ConfigKind) -> bool {
+    match kind {
+        ConfigKind::Unspecified => false,
+        ConfigKind::Tenant => true,
+        ConfigKind::EventType
+        | ConfigKind::RetryPolicy
+        | ConfigKind::KeyRing
+        | ConfigKind::Endpoint
+        | ConfigKind::Subscription
+        | ConfigKind::EventTypeVersion
+        | ConfigKind::ApiToken => matches!(role, NodeRole::Delivery),
+        ConfigKind::SourceKeyRing | ConfigKind::Source => matches!(role, NodeRole::Ingress),
+    }
+}
+
+/// The name of a kind for people.
+#[must_use]
+pub fn kind_name(kind: i32) -> &'static str {
+    match ConfigKind::try_from(kind) {
+        Ok(ConfigKind::Tenant) => "tenants",
+        Ok(ConfigKind::EventType) => "eventTypes",
+        Ok(ConfigKind::RetryPolicy) => "retryPolicies",
+        Ok(ConfigKind::KeyRing) => "keyRings",
+        Ok(ConfigKind::Endpoint) => "endpoints",
+        Ok(ConfigKind::Subscription) => "subscriptions",
+        Ok(ConfigKind::EventTypeVersion) => "eventTypeVersions",
+        Ok(ConfigKind::SourceKeyRing) => "sourceKeyRings",
+        Ok(ConfigKind::Source) => "sources",
+        Ok(ConfigKind::ApiToken) => "apiTokens",
+        Ok(ConfigKind::Unspecified) | Err(_) => "unknown",
+    }
+}
+
+/// A role on the wire.
+#[must_use]
+pub const fn wire_role(role: NodeRole) -> v1::NodeRole {
+    match role {
+        NodeRole::Delivery => v1::NodeRole::Delivery,
+        NodeRole::Ingress => v1::NodeRole::Ingress,
+    }
+}
+
+/// A role from the wire.
+#[must_use]
+pub fn domain_role(role: i32) -> Option<NodeRole> {
+    match v1::NodeRole::try_from(role).ok()? {
+        v1::NodeRole::Unspecified => None,
+        v1::NodeRole::Delivery => Some(NodeRole::Delivery),
+        v1::NodeRole::Ingress => Some(NodeRole::Ingress),
+    }
+}
+
+/// The hash over the resources of a snapshot, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotHash(Sha256);
+
+impl SnapshotHash {
+    /// Takes in the next resource.
+    pub fn add(&mut self, resource: &[u8]) {
+        self.0.update(u32::try_from(resource.len()).unwrap_or(u32::MAX).to_be_bytes());
+        self.0.update(resource);
+    }
+
+    /// The hash.
+    #[must_use]
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use super::*;
+use crate::fixture;
+use turnbuckle_domain::{ConfigDelta, Deletable, Revision};
+
+/// One of each, with every optional part there and with none.
+fn everything() -> ConfigDelta {
+    fixture::delta(7)
+}
+
+fn decoded(bytes: &[u8]) -> Record {
+    let (_, resource) = header(bytes).unwrap();
+    decode(resource).unwrap()
+}
+
+#[test]
+fn every_value_comes_out_as_it_went_in() {
+    let delta = everything();
+    let encoded = encode(&delta, NodeRole::Delivery);
+    let mut found = ConfigDelta::default();
+    for bytes in &encoded.upserts {
+        match decoded(bytes) {
+            Record::Tenant(value) => found.tenants.push(Deletable { value, deleted: false }),
+            Record::EventType(value) => {
+                found.event_types.push(Deletable { value, deleted: false });
+            }
+            Record::RetryPolicy(value) => {
+                found.retry_policies.push(Deletable { value, deleted: false });
+            }
+            Record::KeyRing(owner, ring) => found.key_rings.push((owner, ring)),
+            Record::Endpoint(value) => {
+                found.endpoints.push(Deletable { value: *value, deleted: false });
+            }
+            Record::Subscription(value) => {
+                found.subscriptions.push(Deletable { value, deleted: false });
+            }
+            Record::EventTypeVersion(value) => {
+                found.event_type_versions.push(Deletable { value, deleted: false });
+            }
+            Record::ApiToken(value) => found.api_tokens.push(*value),
+            other @ (Record::SourceKeyRing(..) | Record::Source(_) | Record::Unknown) => {
+                panic!("not for this role: {other:?}")
+            }
+        }
+    }
+    assert_eq!(found.tenants, delta.tenants);
+    assert_eq!(found.event_types, delta.event_types);
+    assert_eq!(found.retry_policies, delta.retry_policies);
+    assert_eq!(found.key_rings, delta.key_rings);
+    assert_eq!(found.endpoints, delta.endpoints);
+    assert_eq!(found.subscriptions, delta.subscriptions);
+    assert_eq!(found.event_type_versions, delta.event_type_versions);
+    assert_eq!(found.api_tokens, delta.api_tokens);
+}
+
+#[test]
+fn what_others_need_comes_first_and_goes_last() {
+    let mut delta = everything();
+    let kinds = |encoded: &Encoded| -> Vec<i32> {
+        encoded.upserts.iter().map(|bytes| header(bytes).unwrap().0.key.kind).collect()
+    };
+    let made = kinds(&encode(&delta, NodeRole::Delivery));
+    assert!(made.is_sorted(), "{made:?}");
+    for endpoint in &mut delta.endpoints {
+        endpoint.deleted = true;
+    }
+    for subscription in &mut delta.subscriptions {
+        subscription.deleted = true;
+    }
+    let encoded = encode(&delta, NodeRole::Delivery);
+    let gone: Vec<i32> = encoded.removals.iter().map(|key| key.kind).collect();
+    assert!(gone.is_sorted_by(|a, b| a >= b), "{gone:?}");
+    assert_eq!(gone.first(), Some(&ConfigKind::Subscription.into()));
+    assert_eq!(gone.last(), Some(&ConfigKind::KeyRing.into()));
+}
+
+#[test]
+fn a_role_gets_its_own_part_only() {
+    let encoded = encode(&everything(), NodeRole::Ingress);
+    assert_eq!(encoded.upserts.len(), 1);
+    assert!(matches!(decoded(&encoded.upserts[0]), Record::Tenant(_)));
+    assert_eq!(encoded.at.revision, Revision(7));
+}
+
+#[test]
+fn a_broken_part_is_named_and_not_quoted() {
+    let delta = everything();
+    let encoded = encode(&delta, NodeRole::Delivery);
+    let endpoint = encoded
+        .upserts
+        .iter()
+        .map(|bytes| header(bytes).unwrap().1)
+        .find(|resource| resource.kind == i32::from(ConfigKind::Endpoint))
+        .unwrap();
+    let mut broken = endpoint.clone();
+    broken.slug = "hunter2!".to_owned();
+    let text = decode(broken).unwrap_err().to_string();
+    assert!(text.contains("slug") && !text.contains("hunter2"), "{text}");
+    let mut broken = endpoint;
+    broken.tenant_id = vec![1, 2, 3];
+    assert_eq!(decode(broken).unwrap_err(), Unusable("tenant_id"));
+}
+
+#[test]
+fn a_kind_of_a_newer_program_is_left_alone() {
+    let newer = v1::ConfigResource { kind: 99, id: vec![7; 16], revision: 3, ..Default::default() };
+    let bytes = prost::Message::encode_to_vec(&newer);
+    let (header, resource) = header(&bytes).unwrap();
+    assert_eq!((header.key.kind, header.revision), (99, Revision(3)));
+    assert_eq!(decode(resource).unwrap(), Record::Unknown);
+}
+
+#[test]
+fn bytes_of_anything_else_are_no_resource() {
+    for bytes in [&b""[..], b"\xff\xff\xff", b"hello"] {
+        assert!(header(bytes).is_none(), "{bytes:?}");
+    }
+}
+
+#[test]
+fn secrets_are_sent_as_they_are_stored() {
+    let encoded = encode(&everything(), NodeRole::Delivery);
+    let ring = encoded.upserts.iter().find_map(|bytes| match decoded(bytes) {
+        Record::KeyRing(_, ring) => Some(ring),
+        _ => None,
+    });
+    let sealed = ring.unwrap().keys[0].secret.clone().unwrap();
+    assert_eq!(sealed.as_bytes(), fixture::SEALED);
+}
