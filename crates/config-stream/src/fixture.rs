@@ -151,10 +151,18 @@ pub(crate) fn sized(revision: i64, endpoints: u128) -> ConfigDelta {
             .iter()
             .map(|number| live(subscription(number + 1_000_000, *number, revision)))
             .collect(),
+        ..ConfigDelta::default()
+    }
+}
+
+/// The same as [`delta`] with one of every other kind.
+pub(crate) fn of_every_kind(revision: i64) -> ConfigDelta {
+    ConfigDelta {
         event_type_versions: vec![live(event_type_version(revision))],
         api_tokens: vec![api_token(revision)],
         sources: vec![live(source(revision))],
         source_key_rings: vec![(SourceId::from_uuid(uuid(6)), ring(600, revision))],
+        ..delta(revision)
     }
 }
 

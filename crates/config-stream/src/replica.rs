@@ -150,7 +150,7 @@ impl Replica {
 }
 
 /// Adds a resource that was checked when it came.
-fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
+pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
     let Some((_, resource)) = wire::header(bytes) else { return };
     let Ok(record) = wire::decode(resource) else { return };
     match record {

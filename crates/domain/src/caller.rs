@@ -198,11 +198,15 @@ mod tests {
     #[test]
     fn a_role_covers_what_has_no_more_rights() {
         for role in Role::ALL {
-            assert!(role.covers(role) && Role::Admin.covers(role), "{role:?}");
+            assert!(role.covers(role), "{role:?}");
+            // What nodes may do, no person may.
+            assert_eq!(Role::Admin.covers(role), role != Role::Node, "{role:?}");
             assert_eq!(role.covers(Role::Admin), role == Role::Admin, "{role:?}");
         }
         assert!(Role::Operator.covers(Role::Publisher));
-        assert!(Role::Publisher.covers(Role::Viewer));
+        assert!(Role::Publisher.covers(Role::Consumer));
+        assert!(!Role::Publisher.covers(Role::Viewer), "viewers see nodes");
+        assert!(Role::Operator.covers(Role::Viewer));
         assert!(!Role::Publisher.covers(Role::Auditor));
         assert!(!Role::Viewer.covers(Role::Publisher));
     }
