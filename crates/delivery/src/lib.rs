@@ -22,9 +22,11 @@ mod engine;
 mod format;
 pub mod grpc;
 pub mod http;
+mod key_meter;
+mod key_test;
 mod metrics;
 mod plane;
 pub mod publish;
 
 pub use engine::EngineSettings;
-pub use plane::{DeliveryPlane, PlaneParts, WakeHandle};
+pub use plane::{DeliveryPlane, OwnRevision, PlaneParts, WakeHandle};

@@ -47,6 +47,9 @@ mod event_type_version;
 mod filter;
 mod id;
 mod key;
+mod key_rotation;
+mod key_standing;
+mod key_usage;
 mod labels;
 mod name;
 mod node;
@@ -57,6 +60,7 @@ mod random;
 mod request;
 mod retry;
 mod retry_preview;
+mod sealed;
 mod secret;
 mod source;
 mod time;
@@ -93,7 +97,16 @@ pub use id::{
     IdGenerator, KeyId, RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
 };
 pub use key::{
-    Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, incoming_limits, key_limits,
+    Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, RotationPause, incoming_limits,
+    key_limits,
+};
+pub use key_rotation::{StepAnswers, rotation_limits};
+pub use key_standing::{
+    AppliedRevisions, Evidence, KeyStanding, NodeApplied, RetireVerdict, RotationStage, Standing,
+};
+pub use key_usage::{
+    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse, RingUsage,
+    SignedAnswers, Signers, key_usage_limits,
 };
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
@@ -112,6 +125,10 @@ pub use random::{Random, SeededRandom};
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;
+pub use sealed::{
+    KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord, SealedRecords, SecretRewrapper,
+    rewrap_limits,
+};
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use source::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,

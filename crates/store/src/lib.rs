@@ -36,8 +36,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, NodeReports, Quotas,
-    StoreError, Timestamp,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
+    Quotas, SealedRecords, StoreError, Timestamp, key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -57,6 +57,10 @@ pub struct Store {
     pub config: Arc<dyn ConfigStore>,
     /// What nodes say of it.
     pub nodes: Arc<dyn NodeReports>,
+    /// How keys are used.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// Sealed records as a whole.
+    pub sealed: Arc<dyn SealedRecords>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -146,6 +150,8 @@ impl Store {
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -177,6 +183,8 @@ impl Store {
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,
@@ -204,6 +212,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),
