@@ -11,9 +11,14 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, Precondition, Revision,
-    SignatureProfile, TenantId, Timestamp,
+    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, NodeApplied, Precondition,
+    Revision, SignatureProfile, TenantId, Timestamp,
 };
+
+/// How often an activation looks whether every node has the key, before it says which one has not.
+const PROPAGATION_LOOKS: u32 = 20;
+/// Time between these looks.
+const PROPAGATION_LOOK: Duration = Duration::from_millis(100);
 
 /// A key ring with the name of its owner, seen at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,9 +144,16 @@ impl Keys {
             return Ok(());
         }
         let (_, ring) = self.open(caller, seen).await?;
-        let now = self.0.clock.now();
-        let nodes = self.0.applied.applied_revisions().await?;
-        match nodes.iter().find(|node| node.lags(ring.revision, now)) {
+        let mut lagging = self.lagging(ring.revision).await?;
+        // A script stages and activates in one breath: nodes that follow have it a moment later.
+        for _ in 0..PROPAGATION_LOOKS {
+            if lagging.is_none() {
+                break;
+            }
+            tokio::time::sleep(PROPAGATION_LOOK).await;
+            lagging = self.lagging(ring.revision).await?;
+        }
+        match lagging {
             None => Ok(()),
             Some(node) => Err(Error::Precondition {
                 kind: Precondition::KeyNotPropagated,
@@ -153,6 +165,13 @@ impl Keys {
                 ),
             }),
         }
+    }
+
+    /// A delivery node that is alive and does not work by this revision yet.
+    async fn lagging(&self, revision: Revision) -> Result<Option<NodeApplied>, Error> {
+        let now = self.0.clock.now();
+        let nodes = self.0.applied.applied_revisions().await?;
+        Ok(nodes.into_iter().find(|node| node.lags(revision, now)))
     }
 
     pub(crate) async fn rollback(

@@ -55,12 +55,12 @@ pub struct Store {
     pub history: Arc<dyn History>,
     /// Configuration.
     pub config: Arc<dyn ConfigStore>,
+    /// What nodes say of it.
+    pub nodes: Arc<dyn NodeReports>,
     /// How keys are used.
     pub key_usage: Arc<dyn KeyUsageStore>,
     /// Sealed records as a whole.
     pub sealed: Arc<dyn SealedRecords>,
-    /// What nodes say of it.
-    pub nodes: Arc<dyn NodeReports>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -149,9 +149,9 @@ impl Store {
             queue: Arc::new(queue.clone()),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
-            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -182,9 +182,9 @@ impl Store {
             queue: Arc::new(Deadline(queue.clone())),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
+            nodes: Arc::new(ConfigDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
-            nodes: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,

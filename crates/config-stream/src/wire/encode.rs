@@ -194,9 +194,13 @@ fn endpoint(value: &Endpoint) -> ConfigResource {
 }
 
 fn key_ring(owner: Uuid, ring: &KeyRing, kind: fn(v1::KeyRingRecord) -> Record) -> ConfigResource {
-    // Why a rotation is paused is for people; what it does is said of the key that it holds.
-    let KeyRing { keys, pause: _, revision } = ring;
-    let record = v1::KeyRingRecord { keys: keys.iter().map(signing_key).collect() };
+    let KeyRing { keys, pause, revision } = ring;
+    let record = v1::KeyRingRecord {
+        keys: keys.iter().map(signing_key).collect(),
+        pause_reason: pause.as_ref().map(|pause| pause.reason.clone()),
+        paused_at_us: pause.as_ref().map(|pause| pause.at.micros()),
+        resumed_at_us: pause.as_ref().and_then(|pause| pause.resumed_at).map(Timestamp::micros),
+    };
     ConfigResource {
         id: bytes(owner),
         revision: revision.0,
@@ -216,8 +220,8 @@ fn signing_key(key: &SigningKey) -> v1::KeyRecord {
         created_at,
         activated_at,
         retire_at,
-        held,
         revoke_reason,
+        held,
     } = key;
     v1::KeyRecord {
         id: bytes(id.uuid()),

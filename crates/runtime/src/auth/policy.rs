@@ -100,11 +100,11 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
         "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
-        "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
-        "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
         "PERMISSION_CONFIG_WATCH" => Permission::ConfigWatch,
         "PERMISSION_NODE_READ" => Permission::NodeRead,
         "PERMISSION_NODE_OPERATE" => Permission::NodeOperate,
+        "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
+        "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
         _ => return None,
     })
 }

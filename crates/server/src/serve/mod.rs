@@ -9,7 +9,6 @@ mod issuers;
 mod json;
 mod key_upkeep;
 mod nodes;
-mod planes;
 mod quotas;
 mod welcome;
 
@@ -220,7 +219,8 @@ async fn start_planes(
     if here.is_some() {
         callers.spawn(supervisor, &base.store);
     }
-    let applied = sources.planes(&base, delivery.as_ref());
+    let applied =
+        sources.applied_revisions(&base, delivery.as_ref().map(DeliveryPlane::own_revision));
     let Base { store, clock, random, sealer, rewrapper, guard } = base;
     let propagation = distribution.clone().map(|distribution| nodes::Told { distribution, here });
     let control_plane = propagation.map(|propagation| Dependencies {
@@ -231,7 +231,7 @@ async fn start_planes(
         propagation: Arc::new(propagation),
         targets: guard,
         key_usage: store.key_usage,
-        applied: Arc::new(applied),
+        applied,
         sealed: store.sealed,
         rewrapper,
         reveals_keys: args.allow_key_reveal,

@@ -65,7 +65,6 @@ impl Api {
         let port: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let store = Store::open_embedded(home.path(), Arc::clone(&port)).await.unwrap();
         let store = store.with_quotas(quotas);
-        let keyring = Arc::new(Keyring::generate_in_memory().unwrap());
         let random: Arc<dyn Random> = Arc::new(SeededRandom::from_number(7));
         let distribution = Arc::new(Distribution::new(DistributionParts {
             source: store.config_source(),
@@ -75,6 +74,7 @@ impl Api {
             random: Arc::clone(&random),
             stop: CancellationToken::new(),
         }));
+        let keyring = Arc::new(Keyring::generate_in_memory().unwrap());
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
             sealer: Arc::<Keyring>::clone(&keyring) as Arc<dyn SecretSealer>,
