@@ -7,7 +7,8 @@
 use crate::Dependencies;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Error, KeyId, Precondition, RewrapBatch, RewrapProgress, SealedRecord, rewrap_limits,
+    Caller, Epoch, Error, KeyId, Precondition, RewrapBatch, RewrapProgress, SealedRecord,
+    rewrap_limits,
 };
 
 /// How long one call goes on: below the deadline that callers commonly set.
@@ -119,7 +120,8 @@ impl KeyEncryption {
             let limit = u16::try_from(left).unwrap_or(u16::MAX).min(rewrap_limits::BATCH);
             let page = self.0.sealed.sealed_records(progress.after, limit).await?;
             let Some(up_to) = page.last().map(|record| record.context.key) else {
-                progress = self.0.sealed.finish_rewrap(&to, self.0.clock.now()).await?;
+                let (next, now) = (Epoch::from_uuid(self.0.ids.uuid()), self.0.clock.now());
+                progress = self.0.sealed.finish_rewrap(&to, next, now).await?;
                 tracing::info!(to, moved = progress.moved, "every sealed record was looked at");
                 break;
             };

@@ -1,6 +1,8 @@
 //! Sealed records as a whole: which key-encryption key seals how many, and moving them to another.
 
-use crate::{KeyId, SealContext, SealError, SealedSecret, SecretSealer, StoreError, Timestamp};
+use crate::{
+    Epoch, KeyId, SealContext, SealError, SealedSecret, SecretSealer, StoreError, Timestamp,
+};
 use async_trait::async_trait;
 
 /// Bounds of work on sealed records, each with its reason.
@@ -122,6 +124,13 @@ pub trait SealedRecords: Send + Sync + 'static {
     /// Moves a page. Doing it twice, or by two runners at once, moves every record once.
     async fn rewrap_batch(&self, batch: &RewrapBatch) -> Result<RewrapProgress, StoreError>;
 
-    /// Notes that every record was looked at.
-    async fn finish_rewrap(&self, to: &str, now: Timestamp) -> Result<RewrapProgress, StoreError>;
+    /// Notes that every record was looked at. When records were moved, `next` becomes the epoch of the
+    /// configuration: nodes that keep a copy of their own read everything anew, and the key before
+    /// can go.
+    async fn finish_rewrap(
+        &self,
+        to: &str,
+        next: Epoch,
+        now: Timestamp,
+    ) -> Result<RewrapProgress, StoreError>;
 }

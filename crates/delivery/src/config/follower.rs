@@ -178,7 +178,8 @@ impl ConfigFollower {
     ) -> Result<(), StoreError> {
         let known = present.position();
         // Another epoch or a lower revision means another store: one restored, or one that lost its
-        // last changes in a fail-over. What was built on the other is worth nothing then.
+        // last changes in a fail-over; or one whose secrets are under another key. What was built
+        // on the other is worth nothing then.
         let goes_on = newest.epoch == known.epoch && newest.revision >= known.revision;
         let mut base = if goes_on { present } else { Arc::default() };
         let mut delta = self.source.changes_since(base.revision()).await?;
@@ -193,7 +194,7 @@ impl ConfigFollower {
         if begins_anew {
             tracing::warn!(
                 config.revision = revision.0,
-                "the store is another one, or was set back: all configuration was read anew"
+                "another epoch of the configuration began: all of it was read anew"
             );
         }
         self.index.store(Arc::new(next));

@@ -6,7 +6,7 @@
 use super::{
     ConfigDb,
     cell::HiddenBytes,
-    entity::{keyring_canary, keyring_rewrap},
+    entity::{config_revision, keyring_canary, keyring_rewrap},
     ring_tables::{OfEndpoints, OfSources, RingTables},
     write::write_options,
 };
@@ -19,8 +19,8 @@ use sea_orm::{
     sea_query::{Expr, OnConflict},
 };
 use turnbuckle_domain::{
-    KeyId, KeyOwner, KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord, SealedRecords,
-    SealedSecret, StoreError, Timestamp,
+    Epoch, KeyId, KeyOwner, KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord,
+    SealedRecords, SealedSecret, StoreError, Timestamp,
 };
 
 /// Takes the lock of changes and changes nothing.
@@ -84,6 +84,15 @@ async fn replace<T: RingTables>(
         .filter(T::KEY_ID.eq(record.context.key.uuid()))
         .filter(T::KEY_SECRET.eq(bytes(&record.sealed)));
     Ok(update.exec(db).await.map_err(store_error)?.rows_affected > 0)
+}
+
+/// Whoever keeps a copy of the configuration has records under the key before: another epoch makes
+/// them read everything anew.
+async fn begin_epoch(db: &impl ConnectionTrait, next: Epoch) -> Result<(), StoreError> {
+    let update = config_revision::Entity::update_many()
+        .col_expr(config_revision::Column::Epoch, Expr::value(next.uuid()));
+    update.exec(db).await.map_err(store_error)?;
+    Ok(())
 }
 
 fn fresh(to: &str, now: Timestamp) -> RewrapProgress {
@@ -184,13 +193,21 @@ impl SealedRecords for ConfigDb {
         Ok(next)
     }
 
-    async fn finish_rewrap(&self, to: &str, now: Timestamp) -> Result<RewrapProgress, StoreError> {
+    async fn finish_rewrap(
+        &self,
+        to: &str,
+        next: Epoch,
+        now: Timestamp,
+    ) -> Result<RewrapProgress, StoreError> {
         let transaction = begin_locked(&self.db).await?;
         let mut progress = read(&transaction).await?.unwrap_or_else(|| fresh(to, now));
         if progress.to == to && progress.finished_at.is_none() {
             progress.updated_at = now;
             progress.finished_at = Some(now);
             write(&transaction, &progress).await?;
+            if progress.moved > 0 {
+                begin_epoch(&transaction, next).await?;
+            }
         }
         transaction.commit().await.map_err(store_error)?;
         Ok(progress)

@@ -4,10 +4,11 @@ use crate::common::{at, by, key, on_both_backends};
 use crate::{fixture::Fixture, sources::made};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    ConfigStore as _, KeyId, KeyringCanary, RewrapBatch, SealedRecord, SealedRecords as _,
-    SealedSecret,
+    ConfigSource as _, ConfigStore as _, Epoch, KeyId, KeyringCanary, RewrapBatch, SealedRecord,
+    SealedRecords as _, SealedSecret,
 };
 use turnbuckle_store::config::ConfigDb;
+use uuid::Uuid;
 
 on_both_backends!(
     every_record_is_found_once_in_the_order_of_its_key,
@@ -17,6 +18,7 @@ on_both_backends!(
     a_record_that_changed_meanwhile_is_left_alone,
     a_verb_that_read_its_ring_before_does_not_bring_the_old_record_back,
     another_key_stops_a_runner,
+    copies_of_moved_records_are_read_anew,
 );
 
 /// As another key-encryption key would seal it.
@@ -54,13 +56,17 @@ async fn all(config: &ConfigDb) -> Vec<SealedRecord> {
     config.sealed_records(None, 1_000).await.unwrap()
 }
 
+fn next_epoch() -> Epoch {
+    Epoch::from_uuid(Uuid::now_v7())
+}
+
 /// Moves everything, some records at a time.
 async fn run(config: &ConfigDb, limit: u16) {
     let mut progress = config.begin_rewrap("k2", at(40)).await.unwrap();
     loop {
         let page = config.sealed_records(progress.after, limit).await.unwrap();
         if page.is_empty() {
-            config.finish_rewrap("k2", at(60)).await.unwrap();
+            config.finish_rewrap("k2", next_epoch(), at(60)).await.unwrap();
             return;
         }
         progress = config.rewrap_batch(&batch(&page)).await.unwrap();
@@ -188,6 +194,19 @@ async fn another_key_stops_a_runner(fixture: &Fixture) {
     let stopped = config.rewrap_batch(&batch(&page)).await.unwrap();
     assert_eq!((stopped.to.as_str(), stopped.moved), ("k3", 0));
     assert!(!all(config).await.iter().any(is_moved));
-    let finished = config.finish_rewrap("k2", at(42)).await.unwrap();
+    let finished = config.finish_rewrap("k2", next_epoch(), at(42)).await.unwrap();
     assert_eq!(finished.finished_at, None, "the other one goes on");
+}
+
+async fn copies_of_moved_records_are_read_anew(fixture: &Fixture) {
+    fill(fixture, 3).await;
+    let config = &fixture.config;
+    let before = config.position().await.unwrap().at;
+    run(config, 2).await;
+    let after = config.position().await.unwrap().at;
+    assert_eq!(after.revision, before.revision);
+    assert_ne!(after.epoch, before.epoch, "what others keep is of another epoch");
+    // There is nothing left to move, and nothing to read anew.
+    run(config, 2).await;
+    assert_eq!(config.position().await.unwrap().at, after);
 }
