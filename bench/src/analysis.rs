@@ -125,7 +125,8 @@ impl Analysis {
     }
 }
 
-fn latency(values: impl Iterator<Item = i64>) -> anyhow::Result<Latency> {
+/// The distribution of microseconds.
+pub(crate) fn latency(values: impl Iterator<Item = i64>) -> anyhow::Result<Latency> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, DIGITS)?;
     // The histogram rounds; the worst case is worth its exact value.
     let mut max = 0;

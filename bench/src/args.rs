@@ -27,6 +27,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Publish a load, receive it, and print what it took. Exits with 1 when an event was lost.
     Deliver(Box<DeliverArgs>),
+    /// Read and write configuration call by call, and print how fast that is.
+    Config(ConfigArgs),
     /// Run the standard cases one after the other (a few minutes). Exits with 1 on a loss.
     Suite(SuiteArgs),
     /// The receiving process.
@@ -112,6 +114,31 @@ impl DeliverArgs {
     pub(crate) const fn window(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Where the server keeps its data.
+    #[arg(long, value_enum, default_value = "embedded")]
+    pub(crate) store: StoreKind,
+    /// How many endpoints there are.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(ENDPOINTS_MAX)))]
+    pub(crate) endpoints: u16,
+    /// Length of each of the three measured windows: read, write, repeated registration.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    pub(crate) seconds: u64,
+    /// Callers, each with one call in flight.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) in_flight: u16,
+    /// gRPC connections.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) connections: u16,
+    /// The `turnbuckle` binary [default: the one beside this program].
+    #[arg(long, env = "TURNBUCKLE_BIN")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// Print one JSON array instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -14,6 +14,7 @@
 mod analysis;
 mod args;
 mod clock;
+mod config;
 mod database;
 mod deliver;
 mod pacer;
@@ -65,6 +66,7 @@ async fn until_signal(command: Command) -> anyhow::Result<ExitCode> {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Deliver(args) => deliver::command(*args).await,
+        Command::Config(args) => config::command(args).await,
         Command::Suite(args) => suite::command(args).await,
         Command::Receiver(args) => receiver::run(args).await.map(|()| ExitCode::SUCCESS),
     }

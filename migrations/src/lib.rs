@@ -10,6 +10,7 @@ mod m20261130_000004_event_type_versions;
 mod m20261130_000005_api_tokens;
 mod m20261130_000006_nodes;
 mod m20261130_000007_sources;
+mod m20261130_000008_key_usage;
 mod m20261130_000009_request_ids;
 mod m20261130_000010_receipts;
 mod run;
@@ -35,6 +36,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000005_api_tokens::Migration),
             Box::new(m20261130_000006_nodes::Migration),
             Box::new(m20261130_000007_sources::Migration),
+            Box::new(m20261130_000008_key_usage::Migration),
             Box::new(m20261130_000009_request_ids::Migration),
             Box::new(m20261130_000010_receipts::Migration),
         ]

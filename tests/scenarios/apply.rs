@@ -28,6 +28,11 @@ labels: {managed-by: git}
 kind: EventType
 name: order.paid
 labels: {managed-by: git}
+---
+kind: Source
+name: github
+preset: github
+labels: {managed-by: git}
 ";
 
 struct Repository {
@@ -77,7 +82,7 @@ async fn files_make_a_tenant_and_applying_twice_changes_nothing() -> anyhow::Res
     let repository = or_skip!(Repository::new().await?);
     repository.write("shop.yaml", SHOP)?;
     let planned = repository.says(&["apply", "-f", ".", "--dry-run"])?;
-    assert_eq!(planned.lines().filter(|line| line.starts_with("+ ")).count(), 4, "{planned}");
+    assert_eq!(planned.lines().filter(|line| line.starts_with("+ ")).count(), 5, "{planned}");
     assert_eq!(repository.says(&["endpoint", "list", "-o", "name"])?, "");
 
     repository.says(&["apply", "-f", ".", "--secrets-file", "secrets"])?;
@@ -96,7 +101,7 @@ async fn a_dry_run_shows_each_field_and_partial_leaves_the_others_alone() -> any
     let repository = or_skip!(Repository::new().await?);
     repository.write("shop.yaml", SHOP)?;
     repository.says(&["apply", "-f", "shop.yaml"])?;
-    let part = "kind: Endpoint\nname: shop\nmaxInFlight: 4\n";
+    let part = "kind: Endpoint\nname: shop\nmax_in_flight: 4\n";
     repository.write("part.yaml", part)?;
 
     let whole = repository.fails(&["apply", "-f", "part.yaml", "--dry-run"])?;

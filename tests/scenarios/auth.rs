@@ -83,18 +83,21 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
         let of_tokens = path.contains(".ApiTokens/");
         let watches = path.contains(".Configuration/");
         let of_nodes = path.contains(".Nodes/");
+        let of_keyring = path.contains(".Keyring/");
+        let reveals = name == "RevealKey";
         let looks = ["Get", "List", "Preview"].iter().any(|verb| name.starts_with(verb));
-        let reads = looks && !audits && !of_tokens && !watches;
+        let reads = looks && !audits && !of_tokens && !watches && !of_keyring;
         let of_tenants = path.contains(".Tenants/") && !looks;
-        let of_keys = path.contains(".Keys/") && !reads;
+        let of_keys = [".Keys/", ".KeyRings/", ".KeyTests/"].iter().any(|own| path.contains(own));
+        let of_keys = (of_keys || name == "RotateIngestPath") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");
         let allowed = [
             (&admin, !watches),
-            (&operator, !of_tenants && !watches),
+            (&operator, !(of_tenants || watches || of_keyring || reveals)),
             (
                 &publisher,
-                !(watches || of_nodes || of_tokens)
+                !(watches || of_nodes || of_tokens || of_keyring)
                     && (reads || publishes || !(of_tenants || of_keys || operates || audits)),
             ),
             (&viewer, reads),

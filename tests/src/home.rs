@@ -167,6 +167,14 @@ impl Home {
         self.database.as_ref().context("this store is no database")?.execute(statement).await
     }
 
+    /// Columns that hold this text, whatever they are made for.
+    ///
+    /// # Errors
+    /// When there is no database, or it refuses.
+    pub async fn columns_with(&self, text: &str) -> anyhow::Result<Vec<String>> {
+        self.database.as_ref().context("this store is no database")?.columns_with(text).await
+    }
+
     /// Host and port of the database server.
     ///
     /// # Errors

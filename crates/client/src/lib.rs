@@ -50,10 +50,12 @@ use proto::{
     api_tokens_client::ApiTokensClient, audit_client::AuditClient,
     configuration_client::ConfigurationClient, deliveries_client::DeliveriesClient,
     endpoints_client::EndpointsClient, event_type_versions_client::EventTypeVersionsClient,
-    event_types_client::EventTypesClient, events_client::EventsClient, keys_client::KeysClient,
-    nodes_client::NodesClient, receipts_client::ReceiptsClient,
-    retry_policies_client::RetryPoliciesClient, sources_client::SourcesClient,
-    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
+    event_types_client::EventTypesClient, events_client::EventsClient,
+    key_rings_client::KeyRingsClient, key_tests_client::KeyTestsClient,
+    keyring_client::KeyringClient, keys_client::KeysClient, nodes_client::NodesClient,
+    receipts_client::ReceiptsClient, retry_policies_client::RetryPoliciesClient,
+    sources_client::SourcesClient, subscriptions_client::SubscriptionsClient,
+    tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{
@@ -158,6 +160,12 @@ impl Client {
         keys: KeysClient;
         /// API tokens.
         api_tokens: ApiTokensClient;
+        /// Where rotations of signing keys stand.
+        key_rings: KeyRingsClient;
+        /// Tests of signing keys.
+        key_tests: KeyTestsClient;
+        /// Key-encryption keys of stored secrets.
+        keyring: KeyringClient;
         /// The record of configuration changes.
         audit: AuditClient;
         /// The stream that nodes follow.

@@ -5,8 +5,9 @@ use crate::{
     proto::{
         ActivateKeyRequest, CreateEndpointRequest, CreateEventTypeRequest,
         CreateRetryPolicyRequest, CreateSubscriptionRequest, CreateTenantRequest, Endpoint,
-        EventType, Key, KeyRing, RetryPolicy, RevokeKeyRequest, RollbackKeyRequest,
-        RotateKeyRequest, StageKeyRequest, Subscription, Tenant, UpdateEndpointRequest,
+        EventType, Key, KeyRing, PauseRotationRequest, ResumeRotationRequest, RetryPolicy,
+        RevokeKeyRequest, RollbackKeyRequest, RotateKeyRequest, StageKeyRequest, Subscription,
+        Tenant, UpdateEndpointRequest,
     },
     publish::random,
 };
@@ -61,6 +62,10 @@ repeated_calls! {
     rollback_key(RollbackKeyRequest) -> KeyRing by keys;
     /// Destroys a key.
     revoke_key(RevokeKeyRequest) -> KeyRing by keys;
+    /// Holds the retiring key of an endpoint past its time.
+    pause_rotation(PauseRotationRequest) -> KeyRing by key_rings;
+    /// Lets a paused rotation go on.
+    resume_rotation(ResumeRotationRequest) -> KeyRing by key_rings;
 }
 
 impl Client {

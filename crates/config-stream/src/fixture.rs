@@ -6,9 +6,9 @@ use turnbuckle_domain::{
     EndpointId, EndpointState, Epoch, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
     Filter, HttpTarget, IngestPath, IngestToken, Key, KeyAlgorithm, KeyId, KeyRing, Labels, Meta,
     PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Revision, Revocation, Role,
-    SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source, SourceId, SourceSettings,
-    Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
-    UnknownVersion, VersionName, Violations,
+    RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source, SourceId,
+    SourceSettings, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName,
+    TypePattern, UnknownVersion, VersionName, Violations,
 };
 use uuid::Uuid;
 
@@ -91,7 +91,12 @@ pub(crate) fn ring(number: u128, revision: i64) -> KeyRing {
             Timestamp::from_micros(1),
         )
     };
-    KeyRing { keys: vec![key], revision: Revision(revision) }
+    let pause = Some(RotationPause {
+        at: Timestamp::from_micros(3),
+        reason: "refused".to_owned(),
+        resumed_at: None,
+    });
+    KeyRing { keys: vec![key], pause, revision: Revision(revision) }
 }
 
 pub(crate) fn subscription(number: u128, owner: u128, revision: i64) -> Subscription {

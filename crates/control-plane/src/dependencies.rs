@@ -3,8 +3,9 @@
 use crate::names::TenantName;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, Clock, ConfigStore, Error, IdGenerator, Meta, Propagation, ReceiptLog, ResourceId,
-    Revision, SecretSealer, TargetPolicy, Tenant,
+    AppliedRevisions, Caller, Clock, ConfigStore, Error, IdGenerator, KeyUsageStore, Meta,
+    Propagation, ReceiptLog, ResourceId, Revision, SealedRecords, SecretRewrapper, SecretSealer,
+    TargetPolicy, Tenant,
 };
 
 /// The ports of the control plane.
@@ -23,6 +24,16 @@ pub struct Dependencies {
     pub propagation: Arc<dyn Propagation>,
     /// Judges the URLs of receivers.
     pub targets: Arc<dyn TargetPolicy>,
+    /// How keys are used.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// Which data planes use which revision.
+    pub applied: Arc<dyn AppliedRevisions>,
+    /// Sealed records as a whole.
+    pub sealed: Arc<dyn SealedRecords>,
+    /// Moves sealed records to the primary key-encryption key.
+    pub rewrapper: Arc<dyn SecretRewrapper>,
+    /// Whether secrets of keys may be shown again.
+    pub reveals_keys: bool,
 }
 
 impl Dependencies {

@@ -418,7 +418,7 @@ impl Endpoints {
         wanted: &WantedKey,
     ) -> Result<(KeyRing, Option<KeyText>), Error> {
         if by.validates_only() {
-            return Ok((KeyRing { keys: Vec::new(), revision: Revision::ZERO }, None));
+            return Ok((KeyRing::default(), None));
         }
         let signing_key = wanted.make()?;
         let now = endpoint.meta.created_at;

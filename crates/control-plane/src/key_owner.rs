@@ -4,7 +4,8 @@ use crate::{
     Dependencies, key_material::context, key_ring::check_profile, names::OwnerName, verification,
 };
 use turnbuckle_domain::{
-    Caller, Endpoint, Error, Key, KeyAlgorithm, KeyOwner, Precondition, Source, TenantId,
+    Caller, Endpoint, Error, Key, KeyAlgorithm, KeyOwner, KeyRing, Precondition, Source, TenantId,
+    Timestamp,
 };
 
 /// The owner of a ring, as it is.
@@ -44,6 +45,16 @@ impl Owner {
             }
             // Their texts were held against the scheme when they were put on the ring.
             Self::Source(_) => Ok(()),
+        }
+    }
+}
+
+impl OwnerName {
+    /// A ring of this owner in words.
+    pub(crate) fn words(&self, ring: &KeyRing, at: Timestamp) -> String {
+        match self {
+            Self::Endpoint(_) => ring.words(at),
+            Self::Source(_) => ring.incoming_words(at),
         }
     }
 }

@@ -11,9 +11,14 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, Precondition, Revision,
-    SignatureProfile, TenantId, Timestamp,
+    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, NodeApplied, Precondition,
+    Revision, SignatureProfile, TenantId, Timestamp,
 };
+
+/// How often an activation looks whether every node has the key, before it says which one has not.
+const PROPAGATION_LOOKS: u32 = 20;
+/// Time between these looks.
+const PROPAGATION_LOOK: Duration = Duration::from_millis(100);
 
 /// A key ring with the name of its owner, seen at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +26,16 @@ pub(crate) struct KeyRingView {
     pub(crate) owner: OwnerName,
     pub(crate) ring: KeyRing,
     pub(crate) at: Timestamp,
+    /// The ring in words; and what it was, when a verb was only validated.
+    pub(crate) summary: String,
+}
+
+impl KeyRingView {
+    /// A ring as it is.
+    pub(crate) fn of(owner: OwnerName, ring: KeyRing, at: Timestamp) -> Self {
+        let summary = owner.words(&ring, at);
+        Self { owner, ring, at, summary }
+    }
 }
 
 /// A key just made, with the one look at its secret.
@@ -31,6 +46,8 @@ pub(crate) struct CreatedKey {
     pub(crate) at: Timestamp,
     /// None when the key was not made.
     pub(crate) secret: Option<KeyText>,
+    /// The ring in words, where the key was put on it.
+    pub(crate) ring_summary: String,
 }
 
 /// Which ring a verb works on, and the state of it the caller has seen.
@@ -71,6 +88,15 @@ pub(crate) struct RevokeKey {
     pub(crate) reason: String,
 }
 
+/// A ring that a verb has changed, to be written.
+struct Moved {
+    owner: Owner,
+    /// In words, as it was.
+    before: String,
+    ring: KeyRing,
+    at: Timestamp,
+}
+
 /// What can be done with keys.
 pub(crate) struct Keys(pub(crate) Arc<Dependencies>);
 
@@ -83,7 +109,7 @@ impl Keys {
         let owner = self.0.owner(caller, &name.0).await?;
         let ring = self.0.store.key_ring(owner.tenant(), owner.key_owner()).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
-        Ok(KeyRingView { owner: name.0.clone(), ring, at: self.0.clock.now() })
+        Ok(KeyRingView::of(name.0.clone(), ring, self.0.clock.now()))
     }
 
     pub(crate) async fn stage(&self, by: &By, command: &StageKey) -> Result<CreatedKey, Error> {
@@ -104,8 +130,48 @@ impl Keys {
         by: &By,
         command: &SwitchKey,
     ) -> Result<KeyRingView, Error> {
-        let fresh = self.switch(by, command, |ring, now| ring.activate(command.overlap, now));
+        let fresh = async {
+            self.check_propagated(&by.caller, &command.ring).await?;
+            self.switch(by, command, |ring, now| ring.activate(command.overlap, now)).await
+        };
         self.ring_once(by, &command.ring.owner, fresh).await
+    }
+
+    /// A key that is to sign must be known to every data plane that is alive, or some would sign with
+    /// it and others without. A source's key is accepted before: nothing changes for its senders.
+    async fn check_propagated(&self, caller: &Caller, seen: &SeenRing) -> Result<(), Error> {
+        if matches!(seen.owner, OwnerName::Source(_)) {
+            return Ok(());
+        }
+        let (_, ring) = self.open(caller, seen).await?;
+        let mut lagging = self.lagging(ring.revision).await?;
+        // A script stages and activates in one breath: nodes that follow have it a moment later.
+        for _ in 0..PROPAGATION_LOOKS {
+            if lagging.is_none() {
+                break;
+            }
+            tokio::time::sleep(PROPAGATION_LOOK).await;
+            lagging = self.lagging(ring.revision).await?;
+        }
+        match lagging {
+            None => Ok(()),
+            Some(node) => Err(Error::Precondition {
+                kind: Precondition::KeyNotPropagated,
+                subject: seen.owner.to_string(),
+                message: format!(
+                    "{} does not have the staged key yet: wait until GetKeyRingStatus shows its \
+                     revision at {} or above",
+                    node.node, ring.revision.0
+                ),
+            }),
+        }
+    }
+
+    /// A delivery node that is alive and does not work by this revision yet.
+    async fn lagging(&self, revision: Revision) -> Result<Option<NodeApplied>, Error> {
+        let now = self.0.clock.now();
+        let nodes = self.0.applied.applied_revisions().await?;
+        Ok(nodes.into_iter().find(|node| node.lags(revision, now)))
     }
 
     pub(crate) async fn rollback(
@@ -127,13 +193,14 @@ impl Keys {
         let (owner, mut ring) = self.open(&by.caller, &seen).await?;
         let now = self.0.clock.now();
         let subject = command.name.to_string();
+        let before = seen.owner.words(&ring, now);
         let (key, reason) = (command.name.key, &command.reason);
         let revoked = match owner {
             Owner::Endpoint(_) => ring.revoke(key, reason, now),
             Owner::Source(_) => ring.revoke_incoming(key, reason, now),
         };
         match revoked {
-            Ok(true) => self.close(by, &owner, ring, &seen, now).await,
+            Ok(true) => self.close(by, Moved { owner, before, ring, at: now }, &seen).await,
             Ok(false) => Err(Error::NotFound { resource: subject }),
             Err(kind) => Err(refused(kind, subject)),
         }
@@ -158,13 +225,14 @@ impl Keys {
             let (key, secret) = found.ok_or_else(gone(owner))?;
             // What the caller gave was not shown the first time either.
             let secret = secret.filter(|_| !matches!(wanted, WantedKey::Given { .. }));
-            Ok(CreatedKey { owner: view.owner, key, at: view.at, secret })
+            let ring_summary = view.summary;
+            Ok(CreatedKey { owner: view.owner, key, at: view.at, secret, ring_summary })
         };
         self.0.once(by, Some(tenant), fresh, again).await
     }
 
     /// Changes a ring once, however often it is asked for.
-    async fn ring_once(
+    pub(crate) async fn ring_once(
         &self,
         by: &By,
         owner: &OwnerName,
@@ -189,7 +257,7 @@ impl Keys {
         let name = KeyRingName(owner.clone());
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
         self.0.propagation.applied(ring.revision).await;
-        Ok(KeyRingView { owner: name.0, ring, at: self.0.clock.now() })
+        Ok(KeyRingView::of(name.0, ring, self.0.clock.now()))
     }
 
     async fn add(
@@ -202,14 +270,16 @@ impl Keys {
         let (owner, mut ring) = self.open(&by.caller, seen).await?;
         let subject = seen.owner.to_string();
         let now = self.0.clock.now();
+        let before = seen.owner.words(&ring, now);
         if by.validates_only() {
             let key = self.0.unmade_key(&owner, wanted, now)?;
             owner.check_algorithms([key.algorithm], &subject)?;
             check_new(&ring, &key.fingerprint)?;
             let id = key.id;
             verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-            let key = find(ring, id)?;
-            return Ok(CreatedKey { owner: seen.owner.clone(), key, at: now, secret: None });
+            let ring_summary = would_be(&before, &seen.owner.words(&ring, now));
+            let (key, owner) = (find(ring, id)?, seen.owner.clone());
+            return Ok(CreatedKey { owner, key, at: now, secret: None, ring_summary });
         }
         let material = self.0.material(&owner, wanted)?;
         owner.check_algorithms([material.algorithm], &subject)?;
@@ -217,12 +287,13 @@ impl Keys {
         let key = self.0.seal((owner.tenant(), owner.key_owner()), &material, now)?;
         let id = key.id;
         verb(&mut ring, key, now).map_err(|kind| refused(kind, subject))?;
-        let view = self.close(by, &owner, ring, seen, now).await?;
+        let view = self.close(by, Moved { owner, before, ring, at: now }, seen).await?;
         let key = find(view.ring, id)?;
-        Ok(CreatedKey { owner: view.owner, key, at: now, secret: material.shown })
+        let (secret, ring_summary) = (material.shown, view.summary);
+        Ok(CreatedKey { owner: view.owner, key, at: now, secret, ring_summary })
     }
 
-    async fn switch(
+    pub(crate) async fn switch(
         &self,
         by: &By,
         command: &SwitchKey,
@@ -231,6 +302,7 @@ impl Keys {
         let (owner, mut ring) = self.open(&by.caller, &command.ring).await?;
         let now = self.0.clock.now();
         let subject = command.ring.owner.to_string();
+        let before = command.ring.owner.words(&ring, now);
         verb(&mut ring, now).map_err(|kind| refused(kind, subject.clone()))?;
         let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
         let algorithms: Vec<KeyAlgorithm> = active.map(|key| key.algorithm).collect();
@@ -240,7 +312,7 @@ impl Keys {
             let active = ring.keys.iter().filter(|key| key.state == KeyState::Active);
             self.0.check_keys(source, active, &subject)?;
         }
-        self.close(by, &owner, ring, &command.ring, now).await
+        self.close(by, Moved { owner, before, ring, at: now }, &command.ring).await
     }
 
     /// Reads the ring in the state the caller has seen.
@@ -253,22 +325,28 @@ impl Keys {
         Ok((owner, ring))
     }
 
-    /// Writes the ring, if it is still in that state, and waits until it is used.
-    async fn close(
-        &self,
-        by: &By,
-        owner: &Owner,
-        ring: KeyRing,
-        seen: &SeenRing,
-        now: Timestamp,
-    ) -> Result<KeyRingView, Error> {
+    /// Writes the ring, if it is still in that state, and waits until it is used. One that is only
+    /// validated is answered as it would be, with the etag that it has.
+    async fn close(&self, by: &By, moved: Moved, seen: &SeenRing) -> Result<KeyRingView, Error> {
         let name = KeyRingName(seen.owner.clone());
+        let Moved { owner, before, ring, at } = moved;
         let (tenant, id) = (owner.tenant(), owner.key_owner());
         let ring = self.0.store.update_key_ring(tenant, id, ring, seen.etag, &by.change).await;
         let ring = ring.map_err(|error| named(error, &name.to_string()))?;
+        let summary = name.0.words(&ring, at);
+        if by.validates_only() {
+            let ring = KeyRing { revision: seen.etag, ..ring };
+            let summary = would_be(&before, &summary);
+            return Ok(KeyRingView { owner: name.0, ring, at, summary });
+        }
         self.0.propagation.applied(ring.revision).await;
-        Ok(KeyRingView { owner: name.0, ring, at: now })
+        Ok(KeyRingView { owner: name.0, ring, at, summary })
     }
+}
+
+/// What is, and what would be.
+fn would_be(before: &str, after: &str) -> String {
+    format!("Now: {before} Then: {after}")
 }
 
 fn find(ring: KeyRing, id: KeyId) -> Result<Key, Error> {
@@ -310,7 +388,7 @@ fn check_new(ring: &KeyRing, fingerprint: &str) -> Result<(), Error> {
 }
 
 /// Says what is in the way of a verb, and what helps.
-fn refused(kind: Precondition, subject: String) -> Error {
+pub(crate) fn refused(kind: Precondition, subject: String) -> Error {
     let message = match kind {
         Precondition::RotationOpen => {
             "a rotation is open: activate or revoke the staged key, wait until the retiring key's \
@@ -321,8 +399,17 @@ fn refused(kind: Precondition, subject: String) -> Error {
             "no earlier key is left inside the roll-back window of 7 days: rotate instead"
         }
         Precondition::KeyRevoked => "the key is revoked already: its material is destroyed",
+        Precondition::NoOpenRotation => {
+            "no key is retiring, or the rotation is not as the verb needs it: read where it stands \
+             with GetKeyRingStatus"
+        }
+        Precondition::SwitchedOff => {
+            "secrets are not shown again by this server: rotate the key, or start the server with \
+             --allow-key-reveal"
+        }
         Precondition::ProfileMismatch
         | Precondition::SchemeMismatch
+        | Precondition::KeyNotPropagated
         | Precondition::InUse
         | Precondition::DeliveryFinished
         | Precondition::EndpointInactive
@@ -384,6 +471,8 @@ mod tests {
             Precondition::NoStagedKey,
             Precondition::NothingToRollBack,
             Precondition::KeyRevoked,
+            Precondition::NoOpenRotation,
+            Precondition::SwitchedOff,
         ] {
             let text = refused(kind, "tenants/a/endpoints/b".to_owned()).to_string();
             assert!(text.contains(": "), "{text}");

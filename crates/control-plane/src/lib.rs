@@ -41,7 +41,12 @@ mod headers;
 mod kept;
 mod key_material;
 mod key_owner;
+mod key_pause;
+mod key_reveal;
 mod key_ring;
+mod key_status;
+mod key_upkeep;
+mod keyring;
 mod names;
 mod node;
 mod page;
@@ -60,6 +65,7 @@ mod write;
 pub use configuration::{Distribution, DistributionParts};
 pub use convert::scheme_message;
 pub use dependencies::Dependencies;
+pub use key_upkeep::KeyUpkeep;
 pub use sweep::{Sweeper, Swept};
 
 use std::sync::Arc;
@@ -68,7 +74,8 @@ use turnbuckle_proto::v1::{
     api_tokens_server::ApiTokensServer, audit_server::AuditServer,
     configuration_server::ConfigurationServer, endpoints_server::EndpointsServer,
     event_type_versions_server::EventTypeVersionsServer, event_types_server::EventTypesServer,
-    keys_server::KeysServer, nodes_server::NodesServer, receipts_server::ReceiptsServer,
+    key_rings_server::KeyRingsServer, keyring_server::KeyringServer, keys_server::KeysServer,
+    nodes_server::NodesServer, receipts_server::ReceiptsServer,
     retry_policies_server::RetryPoliciesServer, sources_server::SourcesServer,
     subscriptions_server::SubscriptionsServer, tenants_server::TenantsServer,
 };
@@ -87,6 +94,12 @@ impl ControlPlane {
     #[must_use]
     pub fn new(dependencies: Dependencies, distribution: Arc<Distribution>) -> Self {
         Self { dependencies: Arc::new(dependencies), distribution }
+    }
+
+    /// What is to be done with keys now and then, without a caller.
+    #[must_use]
+    pub fn key_upkeep(&self) -> KeyUpkeep {
+        KeyUpkeep::new(Arc::clone(&self.dependencies))
     }
 
     /// Adds the services to a server's routes.
@@ -141,6 +154,14 @@ impl ControlPlane {
             )
             .add_service(
                 ApiTokensServer::new(grpc::api_token::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyRingsServer::new(grpc::key_status::Service::new(on()))
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                KeyringServer::new(grpc::keyring::Service::new(on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -77,7 +77,12 @@ impl Dependencies {
         Ok(self.key_again(place, &ring, made)?.and_then(|(_, secret)| secret))
     }
 
-    fn open_key(&self, owner: (TenantId, KeyOwner), key: &Key) -> Result<Option<KeyText>, Error> {
+    /// The secret of a key; none once it is destroyed.
+    pub(crate) fn open_key(
+        &self,
+        owner: (TenantId, KeyOwner),
+        key: &Key,
+    ) -> Result<Option<KeyText>, Error> {
         let Some(sealed) = &key.secret else {
             return Ok(None);
         };

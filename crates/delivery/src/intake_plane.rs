@@ -4,6 +4,7 @@ use crate::{
     config::ConfigFollower,
     egress::EgressGuard,
     engine::Input,
+    key_meter::KeyMeter,
     plane::{COMMITTERS, endless},
     publish::{CommitQueue, Intake, Publisher},
 };
@@ -48,7 +49,10 @@ pub async fn start_intake(
     supervisor: &Supervisor,
 ) -> Result<Arc<dyn EventIntake>, StoreError> {
     crate::metrics::describe();
-    let (follower, config) = ConfigFollower::start(parts.config, parts.guard, parts.sealer).await?;
+    // Nothing is signed here, so nothing is counted.
+    let meter = Arc::new(KeyMeter::default());
+    let starting = ConfigFollower::start(parts.config, parts.guard, parts.sealer, meter);
+    let (follower, config) = starting.await?;
     let following = follower.run(supervisor.shutdown());
     supervisor.spawn("routing-follower", OnExit::StopProcess, endless(following));
     let (committed, hints) = mpsc::channel(HINTS_WAITING);

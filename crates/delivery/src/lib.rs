@@ -23,10 +23,12 @@ mod format;
 pub mod grpc;
 pub mod http;
 mod intake_plane;
+mod key_meter;
+mod key_test;
 mod metrics;
 mod plane;
 pub mod publish;
 
 pub use engine::EngineSettings;
 pub use intake_plane::{IntakeParts, start_intake};
-pub use plane::{DeliveryPlane, PlaneParts, WakeHandle};
+pub use plane::{DeliveryPlane, OwnRevision, PlaneParts, WakeHandle};

@@ -28,6 +28,8 @@ pub(crate) fn describe() {
         ),
         ("turnbuckle_attempts_total", "Attempts, by outcome"),
         ("turnbuckle_deliveries_total", "Deliveries finished, by state"),
+        ("turnbuckle_signatures_total", "Signatures made, by place in the request"),
+        ("turnbuckle_key_tests_total", "Tests of keys, by outcome"),
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
         ("turnbuckle_settle_total", "Results written"),
         ("turnbuckle_settle_refused_total", "Results that the store refused; offered again"),

@@ -8,8 +8,11 @@ use crate::{
         SettleQueue, SettleWriter,
     },
     http::{HttpSender, SenderLimits},
+    key_meter::KeyMeter,
+    key_test::KeyTester,
     publish::{CommitQueue, Intake, Publisher},
 };
+use async_trait::async_trait;
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -17,8 +20,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake, EventLog, History,
-    IdGenerator, Random, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
+    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, Random, SecretSealer, Shard,
+    StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -26,6 +30,9 @@ use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 pub(crate) const COMMITTERS: usize = 2;
 /// Idle connections are looked through this often, so that sockets close in quiet times.
 const IDLE_SWEEP: Duration = Duration::from_secs(2);
+
+/// What this process calls its own delivery plane.
+const OWN_NODE: &str = "the delivery plane of this process";
 
 /// What the plane is made of.
 pub struct PlaneParts {
@@ -45,6 +52,10 @@ pub struct PlaneParts {
     pub sealer: Arc<dyn SecretSealer>,
     /// Judges and dials every target.
     pub guard: Arc<EgressGuard>,
+    /// Where the use of keys is kept.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// How often it is written.
+    pub key_usage_every: Duration,
     /// Timings.
     pub settings: EngineSettings,
     /// Whether other processes publish into this store too.
@@ -58,6 +69,21 @@ pub struct DeliveryPlane {
     history: Arc<dyn History>,
     clock: Arc<dyn Clock>,
     wake: WakeHandle,
+    key_tester: Arc<KeyTester>,
+}
+
+/// The revision that this process uses, as the control plane asks for it.
+pub struct OwnRevision {
+    config: ConfigHandle,
+    clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl AppliedRevisions for OwnRevision {
+    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
+        let (revision, at) = (self.config.revision(), self.clock.now());
+        Ok(vec![NodeApplied { node: OWN_NODE.to_owned(), revision, at }])
+    }
 }
 
 /// Wakes lanes of this process.
@@ -99,8 +125,10 @@ impl DeliveryPlane {
     pub async fn start(parts: PlaneParts, supervisor: &Supervisor) -> Result<Self, StoreError> {
         crate::metrics::describe();
         let stop = supervisor.shutdown();
+        let meter = Arc::new(KeyMeter::default());
+        let guard = Arc::clone(&parts.guard);
         let (follower, config) =
-            ConfigFollower::start(parts.config, Arc::clone(&parts.guard), parts.sealer).await?;
+            ConfigFollower::start(parts.config, guard, parts.sealer, Arc::clone(&meter)).await?;
         let following = follower.run(stop.clone());
         supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
@@ -111,6 +139,17 @@ impl DeliveryPlane {
             Arc::clone(&parts.clock),
         ));
         spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
+        let usage = parts.key_usage;
+        let metering =
+            Arc::clone(&meter).run(Arc::clone(&usage), parts.key_usage_every, stop.clone());
+        supervisor.spawn("key-usage", OnExit::Log, endless(metering));
+        let key_tester = KeyTester::new(
+            config.clone(),
+            Arc::clone(&sender),
+            Arc::clone(&usage),
+            Arc::clone(&parts.clock),
+            ids.clone(),
+        );
         let results = Arc::new(SettleQueue::default());
         let (emptied, to_release) = watch::channel(HashSet::new());
         let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
@@ -135,13 +174,15 @@ impl DeliveryPlane {
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
         let (queue, settings) = (parts.queue, parts.settings);
-        let engine = Engine { worker, queue, results, inputs, settings, to_release, freed };
+        let engine =
+            Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
         spawn_engine(supervisor, engine, dispatcher, stop);
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
         let publisher = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
         let history = parts.history;
-        Ok(Self { config, publisher: Arc::new(publisher), history, clock, wake })
+        let (publisher, key_tester) = (Arc::new(publisher), Arc::new(key_tester));
+        Ok(Self { config, publisher, history, clock, wake, key_tester })
     }
 
     /// The configuration in use here; also tells writers when theirs is.
@@ -174,6 +215,17 @@ impl DeliveryPlane {
         Arc::clone(&self.clock)
     }
 
+    /// Tests keys.
+    pub(crate) fn key_tester(&self) -> Arc<KeyTester> {
+        Arc::clone(&self.key_tester)
+    }
+
+    /// The revision that this process uses.
+    #[must_use]
+    pub fn own_revision(&self) -> OwnRevision {
+        OwnRevision { config: self.config.clone(), clock: Arc::clone(&self.clock) }
+    }
+
     /// Wakes lanes.
     #[must_use]
     pub fn wake_handle(&self) -> WakeHandle {
@@ -189,6 +241,8 @@ struct Engine {
     settings: EngineSettings,
     to_release: watch::Receiver<HashSet<Shard>>,
     freed: Arc<Notify>,
+    meter: Arc<KeyMeter>,
+    usage: Arc<dyn KeyUsageStore>,
 }
 
 /// Stop order: attempts in flight end, their results are written, and only then do the leases go,
@@ -199,7 +253,8 @@ fn spawn_engine(
     dispatcher: Dispatcher,
     stop: CancellationToken,
 ) {
-    let Engine { worker, queue, results, inputs, settings, to_release, freed } = engine;
+    let Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage } =
+        engine;
     let keeper = LeaseKeeper {
         worker,
         queue: Arc::clone(&queue),
@@ -226,6 +281,8 @@ fn spawn_engine(
         drained.cancel();
         let kept = keeping.await;
         queue.release(worker, None).await?;
+        // Every attempt has ended: these are the last counts.
+        meter.write(usage.as_ref()).await;
         written.and(kept)?;
         Ok::<(), BoxError>(())
     });

@@ -29,11 +29,15 @@ pub enum Permission {
     NodeRead,
     /// Let a node apply what it holds back.
     NodeOperate,
+    /// See secrets that are kept.
+    SecretReveal,
+    /// See and change which key-encryption key seals the secrets of all tenants.
+    KeyringManage,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::TenantAdmin,
         Self::ConfigRead,
         Self::ConfigWrite,
@@ -46,6 +50,8 @@ impl Permission {
         Self::ConfigWatch,
         Self::NodeRead,
         Self::NodeOperate,
+        Self::SecretReveal,
+        Self::KeyringManage,
     ];
 }
 
@@ -107,7 +113,10 @@ impl Role {
         match self {
             // People do not follow the configuration: sealed secrets are for nodes.
             Self::Admin => !matches!(permission, P::ConfigWatch),
-            Self::Operator => !matches!(permission, P::TenantAdmin | P::ConfigWatch),
+            Self::Operator => !matches!(
+                permission,
+                P::TenantAdmin | P::ConfigWatch | P::SecretReveal | P::KeyringManage
+            ),
             Self::Publisher => {
                 matches!(
                     permission,
@@ -150,6 +159,14 @@ impl Caller {
         if self.role.allows(permission) { Ok(()) } else { Err(Error::PermissionDenied) }
     }
 
+    /// Checks that the caller may touch what belongs to all tenants.
+    ///
+    /// # Errors
+    /// [`Error::PermissionDenied`] for a caller bound to one tenant.
+    pub fn enter_all(&self) -> Result<(), Error> {
+        if self.tenant.is_none() { Ok(()) } else { Err(Error::PermissionDenied) }
+    }
+
     /// Checks that the caller may touch this tenant. Checked before existence, so that tenants
     /// cannot be probed.
     ///
@@ -181,7 +198,9 @@ mod tests {
     #[test]
     fn a_role_covers_what_has_no_more_rights() {
         for role in Role::ALL {
-            assert!(role.covers(role) && Role::Admin.covers(role), "{role:?}");
+            assert!(role.covers(role), "{role:?}");
+            // Nodes follow sealed secrets, which people do not.
+            assert_eq!(Role::Admin.covers(role), role != Role::Node, "{role:?}");
             assert_eq!(role.covers(Role::Admin), role == Role::Admin, "{role:?}");
         }
         assert!(Role::Operator.covers(Role::Publisher));

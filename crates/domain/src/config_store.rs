@@ -2,7 +2,7 @@
 
 use crate::{
     ApiTokenStore, AuditTrail, ChangeContext, ConfigDelta, DenialLog, Endpoint, EndpointId, Error,
-    EventType, EventTypeId, EventTypeVersion, KeyOwner, KeyRing, RequestLog, ResourceId,
+    EventType, EventTypeId, EventTypeVersion, KeyId, KeyOwner, KeyRing, RequestLog, ResourceId,
     RetryPolicy, RetryPolicyId, Revision, Source, SourcePosition, StoreError, Subscription, Tenant,
     TenantId, Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
 };
@@ -243,7 +243,17 @@ pub trait ConfigStore:
 
     /// Reads a key ring.
     async fn key_ring(&self, tenant: TenantId, owner: KeyOwner) -> Result<KeyRing, Error>;
-    /// Replaces a key ring when its revision is still `expected`.
+    /// Records that somebody is shown the secret of a key, and gives its ring. Nothing else changes.
+    async fn record_reveal(
+        &self,
+        tenant: TenantId,
+        owner: KeyOwner,
+        key: KeyId,
+        by: &ChangeContext,
+    ) -> Result<KeyRing, Error>;
+    /// Replaces a key ring when its revision is still `expected`. What is sealed of a key that stays
+    /// is kept as it is stored: a key's material never changes, but the key-encryption key that it
+    /// is under may.
     async fn update_key_ring(
         &self,
         tenant: TenantId,

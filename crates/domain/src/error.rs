@@ -75,6 +75,12 @@ pub enum Precondition {
     NothingToRollBack,
     /// The key is destroyed.
     KeyRevoked,
+    /// No key is retiring, or the rotation is not paused.
+    NoOpenRotation,
+    /// Nodes do not use this state of the ring yet.
+    KeyNotPropagated,
+    /// The server was not started with what this needs.
+    SwitchedOff,
     /// A key's algorithm does not fit the endpoint's signature profile.
     ProfileMismatch,
     /// A key cannot be used as the source's scheme says.
@@ -108,6 +114,9 @@ impl Precondition {
             Self::NoStagedKey => "NO_STAGED_KEY",
             Self::NothingToRollBack => "NOTHING_TO_ROLL_BACK",
             Self::KeyRevoked => "KEY_REVOKED",
+            Self::NoOpenRotation => "NO_ROTATION_IN_PROGRESS",
+            Self::KeyNotPropagated => "KEY_NOT_PROPAGATED",
+            Self::SwitchedOff => "SWITCHED_OFF",
             Self::ProfileMismatch => "SIGNATURE_PROFILE_MISMATCH",
             Self::SchemeMismatch => "VERIFICATION_SCHEME_MISMATCH",
             Self::InUse => "RESOURCE_IN_USE",

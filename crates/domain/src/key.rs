@@ -6,12 +6,19 @@
 //!  revoke, from any state ──► revoked: material destroyed
 //! ```
 //! Expiry is decided by the clock where a key is used; no sweeper is needed for a key to stop signing.
+//! While the rotation of an endpoint's keys is paused, the retiring key is held: its time does not run
+//! out.
+//!
 //! The keys of an endpoint sign; those of a source verify, and their states mean something else: see
 //! [`Acceptance`].
 
 mod incoming;
+mod incoming_words;
+mod pause;
+mod words;
 
 pub use incoming::{Acceptance, KeyOwner, incoming_limits};
+pub use pause::RotationPause;
 
 use crate::{KeyId, Precondition, Revision, SealedSecret, SignatureProfile, Timestamp};
 use std::time::Duration;
@@ -129,6 +136,8 @@ pub struct Key {
     pub activated_at: Option<Timestamp>,
     /// When it ceases, or ceased, to sign.
     pub retire_at: Option<Timestamp>,
+    /// Whether a retiring key signs on past its time, since the rotation is paused.
+    pub held: bool,
     /// Why it was revoked.
     pub revoke_reason: Option<String>,
 }
@@ -154,15 +163,16 @@ impl Key {
             created_at: now,
             activated_at: None,
             retire_at: None,
+            held: false,
             revoke_reason: None,
         }
     }
 
-    /// The state the clock makes of it: a retiring key whose time is over is retired.
+    /// The state the clock makes of it: a retiring key whose time is over is retired, unless held.
     #[must_use]
     pub fn state_at(&self, now: Timestamp) -> KeyState {
         match (self.state, self.retire_at) {
-            (KeyState::Retiring, Some(end)) if end <= now => KeyState::Retired,
+            (KeyState::Retiring, Some(end)) if end <= now && !self.held => KeyState::Retired,
             (state, _) => state,
         }
     }
@@ -176,10 +186,12 @@ impl Key {
     fn retire(&mut self, at: Timestamp, now: Timestamp) {
         self.state = if at <= now { KeyState::Retired } else { KeyState::Retiring };
         self.retire_at = Some(at);
+        self.held = false;
     }
 
     fn can_come_back(&self, now: Timestamp) -> bool {
-        let fresh = self.retire_at.is_some_and(|end| now.since(end) <= key_limits::ROLLBACK_WINDOW);
+        let in_window = |end| now.since(end) <= key_limits::ROLLBACK_WINDOW;
+        let fresh = self.held || self.retire_at.is_some_and(in_window);
         matches!(self.state, KeyState::Retiring | KeyState::Retired)
             && fresh
             && self.secret.is_some()
@@ -191,6 +203,8 @@ impl Key {
 pub struct KeyRing {
     /// Newest first.
     pub keys: Vec<Key>,
+    /// Whether the open rotation was paused, and why.
+    pub pause: Option<RotationPause>,
     /// Revision of the last change; set by the store.
     pub revision: Revision,
 }
@@ -201,7 +215,7 @@ impl KeyRing {
     pub fn with_first(mut key: Key, now: Timestamp) -> Self {
         key.state = KeyState::Active;
         key.activated_at = Some(now);
-        Self { keys: vec![key], revision: Revision::ZERO }
+        Self { keys: vec![key], pause: None, revision: Revision::ZERO }
     }
 
     /// The keys that sign now: the active one first. Never more than two.
@@ -226,7 +240,7 @@ impl KeyRing {
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let retiring = self.keys.iter().filter(|key| key.state_at(now) == KeyState::Retiring);
-        retiring.filter_map(|key| key.retire_at).min()
+        retiring.filter(|key| !key.held).filter_map(|key| key.retire_at).min()
     }
 
     fn position(&self, state: KeyState, now: Timestamp) -> Option<usize> {
@@ -239,6 +253,7 @@ impl KeyRing {
             key.state = key.state_at(now);
             key.forget(now);
         }
+        self.forget_pause();
         while self.keys.len() > key_limits::KEYS_KEPT {
             let oldest_idle = self
                 .keys
@@ -281,6 +296,7 @@ impl KeyRing {
         }
         self.keys[staged].state = KeyState::Active;
         self.keys[staged].activated_at = Some(now);
+        self.pause = None;
         Ok(())
     }
 
@@ -337,6 +353,8 @@ impl KeyRing {
         }
         self.keys[before].state = KeyState::Active;
         self.keys[before].retire_at = None;
+        self.keys[before].held = false;
+        self.pause = None;
         Ok(())
     }
 
@@ -361,6 +379,8 @@ impl KeyRing {
         key.secret = None;
         key.retire_at = Some(key.retire_at.map_or(now, |end| end.min(now)));
         key.revoke_reason = Some(reason.to_owned());
+        key.held = false;
+        self.forget_pause();
         Ok(true)
     }
 }

@@ -48,6 +48,9 @@ mod filter;
 mod id;
 mod intake;
 mod key;
+mod key_rotation;
+mod key_standing;
+mod key_usage;
 mod labels;
 mod name;
 mod node;
@@ -59,6 +62,7 @@ mod receipt;
 mod request;
 mod retry;
 mod retry_preview;
+mod sealed;
 mod secret;
 mod source;
 mod time;
@@ -96,7 +100,16 @@ pub use id::{
 };
 pub use intake::{EventIntake, IntakeEvent, IntakeRefusal, Taken};
 pub use key::{
-    Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, incoming_limits, key_limits,
+    Acceptance, Key, KeyAlgorithm, KeyOwner, KeyRing, KeyState, RotationPause, incoming_limits,
+    key_limits,
+};
+pub use key_rotation::{StepAnswers, rotation_limits};
+pub use key_standing::{
+    AppliedRevisions, Evidence, KeyStanding, NodeApplied, RetireVerdict, RotationStage, Standing,
+};
+pub use key_usage::{
+    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse, RingUsage,
+    SignedAnswers, Signers, key_usage_limits,
 };
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};
@@ -116,6 +129,10 @@ pub use receipt::{Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, receipt_l
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;
+pub use sealed::{
+    KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord, SealedRecords, SecretRewrapper,
+    rewrap_limits,
+};
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use source::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,

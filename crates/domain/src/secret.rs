@@ -1,6 +1,7 @@
 //! Secrets at rest: sealed bytes, and the port that seals and opens them.
 
-use crate::{KeyId, KeyOwner, TenantId};
+use crate::{EndpointId, KeyId, KeyOwner, TenantId};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// A secret encrypted under a key-encryption key that its bytes name. Safe to store and to send to
@@ -38,6 +39,15 @@ pub struct SealContext {
     pub owner: KeyOwner,
     /// The key.
     pub key: KeyId,
+}
+
+impl SealContext {
+    /// No place of any secret: for records that are about the keyring itself.
+    pub const NOWHERE: Self = Self {
+        tenant: TenantId::from_uuid(Uuid::nil()),
+        owner: KeyOwner::Endpoint(EndpointId::from_uuid(Uuid::nil())),
+        key: KeyId::from_uuid(Uuid::nil()),
+    };
 }
 
 /// A secret could not be sealed or opened. Says nothing about the secret.

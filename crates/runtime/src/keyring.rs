@@ -9,10 +9,14 @@
 //! Because the record names its key, old records stay readable while a new primary is in use, and
 //! re-wrapping needs no plaintext of the secret.
 
+mod canary;
 mod file;
 mod record;
+mod rewrap;
 #[cfg(test)]
 mod tests;
+
+pub use canary::{CanaryError, check_keyring};
 
 use crate::{RandomnessError, random::os_bytes, secret_file, secret_file::SecretFileError};
 use aes_gcm::{

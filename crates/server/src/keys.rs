@@ -1,6 +1,6 @@
 //! Commands that work on files and the database, without a server.
 
-use crate::cli::Span;
+use crate::cli::{self, GlobalArgs, Span};
 use anyhow::Context as _;
 use std::{
     io::{self, Write as _},
@@ -26,6 +26,9 @@ pub enum KeyringVerb {
         /// Where to write it; readable by its owner only.
         file: PathBuf,
     },
+    /// Verbs that a server does.
+    #[command(flatten)]
+    Remote(cli::KeyringVerb),
 }
 
 /// Verbs on bearer tokens.
@@ -71,12 +74,15 @@ pub async fn migrate(args: MigrateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Works on keyring files.
+/// Works on keyring files, and on what is sealed under their keys.
 ///
 /// # Errors
-/// When the file exists or cannot be written.
-pub fn keyring(verb: KeyringVerb) -> anyhow::Result<()> {
-    let KeyringVerb::Create { file } = verb;
+/// When the file exists or cannot be written, or the server refuses.
+pub async fn keyring(verb: KeyringVerb, global: &GlobalArgs) -> anyhow::Result<()> {
+    let file = match verb {
+        KeyringVerb::Create { file } => file,
+        KeyringVerb::Remote(verb) => return cli::run_keyring(verb, global).await,
+    };
     Keyring::create(&file)?;
     let path = file.display();
     writeln!(io::stderr(), "{path} made: back it up; without it, stored secrets cannot be read")?;

@@ -57,7 +57,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => return demo::run(args, serve::start_for_demo).await,
         Command::Serve(args) => serve::run(*args).await?,
         Command::Migrate(args) => keys::migrate(args).await?,
-        Command::Keyring(verb) => keys::keyring(verb)?,
+        Command::Keyring(verb) => keys::keyring(verb, &arguments.global).await?,
         Command::Token(verb) => keys::token(verb)?,
         Command::Completion(args) => args.run(Arguments::command())?,
         Command::Remote(command) => cli::run(command, &arguments.global).await?,

@@ -38,8 +38,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, NodeReports, Quotas,
-    ReceiptLog, StoreError, Timestamp,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
+    Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -61,6 +61,10 @@ pub struct Store {
     pub nodes: Arc<dyn NodeReports>,
     /// What the ingress decided, request by request.
     pub receipts: Arc<dyn ReceiptLog>,
+    /// How keys are used.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// Sealed records as a whole.
+    pub sealed: Arc<dyn SealedRecords>,
     db: DatabaseConnection,
     postgres: Option<PostgresQueue>,
     embedded: Option<EmbeddedQueue>,
@@ -151,6 +155,8 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
             embedded: Some(queue),
@@ -183,6 +189,8 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::new(db.clone())),
+            key_usage: Arc::new(ConfigDb::new(db.clone())),
+            sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
             embedded: None,
@@ -210,6 +218,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),

@@ -89,6 +89,37 @@ impl TestDatabase {
     }
 }
 
+/// Every column of the program's tables, and how to look for bytes in it.
+const COLUMNS: &str = "select table_name, column_name, data_type = 'bytea' \
+    from information_schema.columns where table_schema = 'public' order by 1, 2";
+
+impl TestDatabase {
+    /// Columns that hold this text, as `table.column`; bytes are searched as they are.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn columns_with(&self, text: &str) -> anyhow::Result<Vec<String>> {
+        let mut connection = connect(&self.url).await?;
+        let columns: Vec<(String, String, bool)> =
+            sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
+        let mut found = Vec::new();
+        for (table, column, is_bytes) in columns {
+            let value = match is_bytes {
+                true => format!("{column:?}"),
+                false => format!("convert_to({column:?}::text, 'UTF8')"),
+            };
+            let look =
+                format!("select exists (select from {table:?} where position($1 in {value}) > 0)");
+            let look = sqlx::query_scalar(sqlx::AssertSqlSafe(look)).bind(text.as_bytes());
+            if look.fetch_one(&mut connection).await? {
+                found.push(format!("{table}.{column}"));
+            }
+        }
+        connection.close().await?;
+        Ok(found)
+    }
+}
+
 impl Drop for TestDatabase {
     /// Waits until the database is gone, on another thread and not for long: a test process may
     /// end right after this, and nobody else would clean up.

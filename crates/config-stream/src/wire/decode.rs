@@ -8,8 +8,8 @@ use turnbuckle_domain::{
     EndpointState, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId, Filter,
     HttpTarget, IngestPath, IngestToken, Key as SigningKey, KeyAlgorithm, KeyId, KeyRing, KeyState,
     Labels, Meta, PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, Revision, Revocation,
-    Role, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source, SourceId,
-    Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
+    Role, RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source,
+    SourceId, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
     UnknownVersion, VersionName, Violations, limits,
 };
 use turnbuckle_proto::v1::{self, ConfigResource, config_resource::Record as Wire};
@@ -210,7 +210,16 @@ fn endpoint(
 
 fn key_ring(resource: ConfigResource, record: v1::KeyRingRecord) -> Result<KeyRing, Unusable> {
     let keys = record.keys.into_iter().map(signing_key).collect::<Result<_, _>>()?;
-    Ok(KeyRing { keys, revision: Revision(resource.revision) })
+    let pause = match (record.pause_reason, record.paused_at_us) {
+        (None, None) => None,
+        (Some(reason), Some(at)) => Some(RotationPause {
+            reason,
+            at: Timestamp::from_micros(at),
+            resumed_at: record.resumed_at_us.map(Timestamp::from_micros),
+        }),
+        _ => return Err(Unusable("pause")),
+    };
+    Ok(KeyRing { keys, pause, revision: Revision(resource.revision) })
 }
 
 fn signing_key(record: v1::KeyRecord) -> Result<SigningKey, Unusable> {
@@ -225,6 +234,7 @@ fn signing_key(record: v1::KeyRecord) -> Result<SigningKey, Unusable> {
         activated_at: record.activated_at_us.map(Timestamp::from_micros),
         retire_at: record.retire_at_us.map(Timestamp::from_micros),
         revoke_reason: record.revoke_reason,
+        held: record.held,
     })
 }
 

@@ -194,8 +194,13 @@ fn endpoint(value: &Endpoint) -> ConfigResource {
 }
 
 fn key_ring(owner: Uuid, ring: &KeyRing, kind: fn(v1::KeyRingRecord) -> Record) -> ConfigResource {
-    let KeyRing { keys, revision } = ring;
-    let record = v1::KeyRingRecord { keys: keys.iter().map(signing_key).collect() };
+    let KeyRing { keys, pause, revision } = ring;
+    let record = v1::KeyRingRecord {
+        keys: keys.iter().map(signing_key).collect(),
+        pause_reason: pause.as_ref().map(|pause| pause.reason.clone()),
+        paused_at_us: pause.as_ref().map(|pause| pause.at.micros()),
+        resumed_at_us: pause.as_ref().and_then(|pause| pause.resumed_at).map(Timestamp::micros),
+    };
     ConfigResource {
         id: bytes(owner),
         revision: revision.0,
@@ -216,6 +221,7 @@ fn signing_key(key: &SigningKey) -> v1::KeyRecord {
         activated_at,
         retire_at,
         revoke_reason,
+        held,
     } = key;
     v1::KeyRecord {
         id: bytes(id.uuid()),
@@ -228,6 +234,7 @@ fn signing_key(key: &SigningKey) -> v1::KeyRecord {
         activated_at_us: activated_at.map(Timestamp::micros),
         retire_at_us: retire_at.map(Timestamp::micros),
         revoke_reason: revoke_reason.clone(),
+        held: *held,
     }
 }
 

@@ -49,6 +49,9 @@ can_be_validated_only!(
     UndeleteEndpointRequest,
     UndeleteSubscriptionRequest,
     UndeleteRetryPolicyRequest,
+    ActivateKeyRequest,
+    RollbackKeyRequest,
+    ResumeRotationRequest,
 );
 
 macro_rules! says_why {
@@ -61,7 +64,23 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeKeyRequest, RevokeApiTokenRequest);
+says_why!(DisableEndpointRequest, RevokeApiTokenRequest, RevealKeyRequest);
+
+macro_rules! says_why_and_can_be_validated_only {
+    ($($request:ident),* $(,)?) => {$(
+        impl ChangeRequest for v1::$request {
+            fn validate_only(&self) -> bool {
+                self.validate_only
+            }
+
+            fn reason(&self) -> &str {
+                &self.reason
+            }
+        }
+    )*};
+}
+
+says_why_and_can_be_validated_only!(RevokeKeyRequest, PauseRotationRequest);
 
 macro_rules! says_nothing_more {
     ($($request:ident),* $(,)?) => {$(
@@ -77,8 +96,6 @@ says_nothing_more!(
     EnableEndpointRequest,
     DeleteSubscriptionRequest,
     DeleteRetryPolicyRequest,
-    ActivateKeyRequest,
-    RollbackKeyRequest,
     DeleteSourceRequest,
     RotateIngestPathRequest,
 );

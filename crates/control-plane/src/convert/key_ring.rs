@@ -11,8 +11,8 @@ use crate::{
 };
 use std::time::Duration;
 use turnbuckle_domain::{
-    Error, Key, KeyAlgorithm, KeyState, Revision, Timestamp, Violations, incoming_limits,
-    key_limits,
+    Error, Key, KeyAlgorithm, KeyState, Revision, RotationPause, Timestamp, Violations,
+    incoming_limits, key_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::timestamp;
@@ -96,7 +96,7 @@ fn signing(asked: Option<KeyAlgorithm>, secret: &str) -> Result<WantedKey, Error
 }
 
 /// The overlap asked for, or the default of the ring's owner.
-fn overlap(
+pub(super) fn overlap(
     given: Option<&prost_types::Duration>,
     owner: Option<&OwnerName>,
 ) -> Result<Duration, String> {
@@ -107,7 +107,7 @@ fn overlap(
     duration_or(given, default, Duration::ZERO..=key_limits::OVERLAP_MAX)
 }
 
-fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
+pub(super) fn seen(violations: &mut Violations, parent: &str, etag: &str) -> Option<SeenRing> {
     let owner = violations.take("parent", OwnerName::parse(parent));
     let etag = required_etag(violations, "etag", etag);
     Some(SeenRing { owner: owner?, etag: etag? })
@@ -172,7 +172,7 @@ pub(crate) fn revoke(request: v1::RevokeKeyRequest) -> Result<RevokeKey, Error> 
     finish(violations, command())
 }
 
-const fn wire_state(state: KeyState) -> v1::KeyState {
+pub(super) const fn wire_state(state: KeyState) -> v1::KeyState {
     match state {
         KeyState::Staged => v1::KeyState::Staged,
         KeyState::Active => v1::KeyState::Active,
@@ -213,20 +213,36 @@ fn key_message(owner: &OwnerName, key: &Key, at: Timestamp) -> v1::Key {
         retire_time: key.retire_at.map(timestamp),
         revoke_reason: key.revoke_reason.clone().unwrap_or_default(),
         secret: String::new(),
+        ring_summary: String::new(),
     }
 }
 
+/// A pause as it goes out.
+pub(super) fn pause_message(pause: &RotationPause) -> v1::RotationPause {
+    v1::RotationPause {
+        pause_time: Some(timestamp(pause.at)),
+        reason: pause.reason.clone(),
+        resume_time: pause.resumed_at.map(timestamp),
+    }
+}
+
+/// Keys in the order in which they are shown: those in use first, newest first.
+pub(super) fn shown(keys: &[Key], at: Timestamp) -> Vec<&Key> {
+    let mut keys: Vec<&Key> = keys.iter().collect();
+    keys.sort_by_key(|key| (rank(key.state_at(at)), std::cmp::Reverse((key.created_at, key.id))));
+    keys
+}
+
 pub(crate) fn message(view: &KeyRingView) -> v1::KeyRing {
-    let mut keys: Vec<&Key> = view.ring.keys.iter().collect();
-    keys.sort_by_key(|key| {
-        (rank(key.state_at(view.at)), std::cmp::Reverse((key.created_at, key.id)))
-    });
+    let keys = shown(&view.ring.keys, view.at);
     let Revision(revision) = view.ring.revision;
     v1::KeyRing {
         name: KeyRingName(view.owner.clone()).to_string(),
         keys: keys.into_iter().map(|key| key_message(&view.owner, key, view.at)).collect(),
         etag: view.ring.revision.etag(),
         revision,
+        summary: view.summary.clone(),
+        pause: view.ring.pause.as_ref().map(pause_message),
     }
 }
 
@@ -235,6 +251,7 @@ pub(crate) fn created(created: &CreatedKey) -> v1::Key {
     let secret = created.secret.as_ref().map(|secret| secret.expose().to_owned());
     v1::Key {
         secret: secret.unwrap_or_default(),
+        ring_summary: created.ring_summary.clone(),
         ..key_message(&created.owner, &created.key, created.at)
     }
 }
@@ -348,7 +365,7 @@ mod tests {
         ring.rotate(key(1, 2), Duration::from_secs(60), false, now).unwrap();
         let owner = OwnerName::parse(PARENT).unwrap();
         let states = |at: Timestamp| {
-            let out = message(&KeyRingView { owner: owner.clone(), ring: ring.clone(), at });
+            let out = message(&KeyRingView::of(owner.clone(), ring.clone(), at));
             assert_eq!(out.name, format!("{PARENT}/keyRing"));
             assert!(out.keys.iter().all(|key| key.secret.is_empty()));
             out.keys.iter().map(v1::Key::state).collect::<Vec<_>>()

@@ -8,6 +8,8 @@ pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
+pub(crate) mod key_status;
+pub(crate) mod keyring;
 mod mask;
 pub(crate) mod node;
 mod page;

@@ -58,7 +58,13 @@ macro_rules! repeatable_verbs {
     )*};
 }
 
-repeatable_verbs!(ActivateKeyRequest, RollbackKeyRequest, RevokeKeyRequest);
+repeatable_verbs!(
+    ActivateKeyRequest,
+    RollbackKeyRequest,
+    RevokeKeyRequest,
+    PauseRotationRequest,
+    ResumeRotationRequest,
+);
 
 macro_rules! repeatable_with_secret {
     ($($request:ident),* $(,)?) => {$(

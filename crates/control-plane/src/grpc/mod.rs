@@ -7,6 +7,8 @@ pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod event_type_version;
 pub(crate) mod key_ring;
+pub(crate) mod key_status;
+pub(crate) mod keyring;
 pub(crate) mod node;
 pub(crate) mod receipt;
 pub(crate) mod retry_policy;

@@ -1,7 +1,10 @@
 //! One endpoint with everything an attempt needs, prepared once per change.
 
 use super::Signer;
-use crate::egress::{EgressGuard, Target};
+use crate::{
+    egress::{EgressGuard, Target},
+    key_meter::KeyMeter,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use turnbuckle_domain::{Endpoint, KeyRing, RetryRule, SecretSealer, SignatureProfile};
@@ -32,7 +35,9 @@ impl EndpointEntry {
         rule: Arc<RetryRule>,
         guard: &EgressGuard,
         sealer: Arc<dyn SecretSealer>,
+        meter: &KeyMeter,
     ) -> Self {
+        let counter = meter.ring(endpoint.tenant, endpoint.id, ring.revision);
         let profile = match endpoint.signature_profile {
             SignatureProfile::StandardWebhooks => Profile::StandardWebhooks,
             SignatureProfile::TimestampedHex => Profile::TimestampedHex,
@@ -41,7 +46,7 @@ impl EndpointEntry {
         Self {
             target: guard.check_url(&endpoint.target.url).ok().map(Arc::new),
             headers: static_headers(&endpoint),
-            signer: Signer::new(ring, endpoint.tenant, endpoint.id, sealer),
+            signer: Signer::new(ring, endpoint.tenant, endpoint.id, sealer, counter),
             signer_options: SignerOptions::with_prefix(&endpoint.target.header_prefix)
                 .unwrap_or_default(),
             profile,

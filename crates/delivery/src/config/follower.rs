@@ -1,7 +1,7 @@
 //! Keeps the index in step with the source.
 
 use super::{ConfigIndex, index::Tools};
-use crate::egress::EgressGuard;
+use crate::{egress::EgressGuard, key_meter::KeyMeter};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use std::{
@@ -61,6 +61,12 @@ impl ConfigHandle {
         }
     }
 
+    /// The revision in use.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        *self.applied.borrow()
+    }
+
     /// The present index.
     #[must_use]
     pub fn load(&self) -> Arc<ConfigIndex> {
@@ -108,15 +114,16 @@ impl ConfigFollower {
     ///
     /// # Errors
     /// When the source does not answer.
-    pub async fn start(
+    pub(crate) async fn start(
         source: Arc<dyn ConfigSource>,
         guard: Arc<EgressGuard>,
         sealer: Arc<dyn SecretSealer>,
+        meter: Arc<KeyMeter>,
     ) -> Result<(Self, ConfigHandle), StoreError> {
         let (applied, receiver) = watch::channel(Revision::ZERO);
         let follower = Self {
             source,
-            tools: Tools { guard, sealer },
+            tools: Tools { guard, sealer, meter },
             index: Arc::new(ArcSwap::from_pointee(ConfigIndex::default())),
             applied,
             hint: Arc::new(Notify::new()),
@@ -171,7 +178,8 @@ impl ConfigFollower {
     ) -> Result<(), StoreError> {
         let known = present.position();
         // Another epoch or a lower revision means another store: one restored, or one that lost its
-        // last changes in a fail-over. What was built on the other is worth nothing then.
+        // last changes in a fail-over; or one whose secrets are under another key. What was built
+        // on the other is worth nothing then.
         let goes_on = newest.epoch == known.epoch && newest.revision >= known.revision;
         let mut base = if goes_on { present } else { Arc::default() };
         let mut delta = self.source.changes_since(base.revision()).await?;
@@ -186,7 +194,7 @@ impl ConfigFollower {
         if begins_anew {
             tracing::warn!(
                 config.revision = revision.0,
-                "the store is another one, or was set back: all configuration was read anew"
+                "another epoch of the configuration began: all of it was read anew"
             );
         }
         self.index.store(Arc::new(next));

@@ -1,7 +1,7 @@
 //! The immutable index: tenants, routes and endpoints at one revision.
 
 use super::{EndpointEntry, Routes, Versions, versions::KnownVersions};
-use crate::egress::EgressGuard;
+use crate::{egress::EgressGuard, key_meter::KeyMeter};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
@@ -55,6 +55,7 @@ pub struct ConfigIndex {
 pub(crate) struct Tools {
     pub(crate) guard: Arc<EgressGuard>,
     pub(crate) sealer: Arc<dyn SecretSealer>,
+    pub(crate) meter: Arc<KeyMeter>,
 }
 
 impl ConfigIndex {
@@ -255,6 +256,7 @@ impl ConfigIndex {
             rule.unwrap_or_default(),
             &tools.guard,
             Arc::clone(&tools.sealer),
+            &tools.meter,
         );
         self.endpoints.insert(id, Arc::new(entry));
     }

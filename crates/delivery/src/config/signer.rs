@@ -1,12 +1,13 @@
 //! The keys of an endpoint, opened on first use.
 
+use crate::key_meter::RingCounter;
 use std::{
     borrow::Borrow,
     sync::{Arc, OnceLock},
 };
 use turnbuckle_domain::{
-    EndpointId, Key, KeyAlgorithm, KeyRing, KeyState, SealContext, SecretSealer, TenantId,
-    Timestamp,
+    AnswerClass, AttemptOutcome, EndpointId, Key, KeyAlgorithm, KeyId, KeyRing, KeyState,
+    SealContext, SecretSealer, Signers, TenantId, Timestamp,
 };
 use turnbuckle_signing::SigningKey;
 
@@ -22,6 +23,7 @@ pub struct Signer {
     tenant: TenantId,
     endpoint: EndpointId,
     sealer: Arc<dyn SecretSealer>,
+    counter: Arc<RingCounter>,
     opened: OnceLock<Vec<OpenKey>>,
 }
 
@@ -40,16 +42,43 @@ impl Signer {
         tenant: TenantId,
         endpoint: EndpointId,
         sealer: Arc<dyn SecretSealer>,
+        counter: Arc<RingCounter>,
     ) -> Self {
-        Self { ring, tenant, endpoint, sealer, opened: OnceLock::new() }
+        Self { ring, tenant, endpoint, sealer, counter, opened: OnceLock::new() }
     }
 
     /// The keys that sign now, the active one first. Empty when the endpoint must wait.
     pub fn keys(&self, now: Timestamp) -> Vec<SigningRef<'_>> {
+        self.signing(now).into_iter().map(|open| SigningRef(&open.material)).collect()
+    }
+
+    /// One key, whatever its state; none when it is not on the ring or does not open.
+    pub(crate) fn key(&self, id: KeyId) -> Option<SigningRef<'_>> {
+        let open = self.open_keys().iter().find(|open| open.key.id == id)?;
+        Some(SigningRef(&open.material))
+    }
+
+    /// The ring as it is configured.
+    pub(crate) const fn ring(&self) -> &KeyRing {
+        &self.ring
+    }
+
+    /// Counts what came of a request that was signed at this time.
+    pub(crate) fn count(&self, now: Timestamp, outcome: &AttemptOutcome) {
+        let Some(class) = AnswerClass::of(outcome) else { return };
+        let keys = self.signing(now);
+        let first = keys.first().map(|open| open.key.id);
+        let second = keys.get(1).map(|open| open.key.id);
+        if let Some(first) = first {
+            self.counter.count(Signers { first, second }, class, now);
+        }
+    }
+
+    fn signing(&self, now: Timestamp) -> Vec<&OpenKey> {
         let mut keys: Vec<&OpenKey> =
             self.open_keys().iter().filter(|open| open.key.signs_at(now)).collect();
         keys.sort_by_key(|open| open.key.state != KeyState::Active);
-        keys.into_iter().map(|open| SigningRef(&open.material)).collect()
+        keys
     }
 
     /// Whether anything can be signed now.

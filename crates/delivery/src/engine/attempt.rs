@@ -64,6 +64,7 @@ impl Attempter {
         let timeout = entry.endpoint.target.timeout;
         let request = OutgoingRequest { target, headers, body: body.bytes, timeout, is_current };
         let Some(sent) = self.sender.send(request).await else { return (None, Duration::ZERO) };
+        entry.signer.count(now, &sent.outcome);
         self.metrics.duration.record(sent.duration);
         if sent.reused {
             self.metrics.reused.increment(1);

@@ -3,13 +3,18 @@
 mod convert;
 mod deliveries;
 mod events;
+mod key_tests;
 mod list;
 
 use crate::plane::DeliveryPlane;
 use deliveries::DeliveriesService;
 use events::EventsService;
+use key_tests::KeyTestsService;
 use turnbuckle_domain::event_limits;
-use turnbuckle_proto::v1::{deliveries_server::DeliveriesServer, events_server::EventsServer};
+use turnbuckle_proto::v1::{
+    deliveries_server::DeliveriesServer, events_server::EventsServer,
+    key_tests_server::KeyTestsServer,
+};
 
 /// A batch of events with its framing.
 const MESSAGE_BYTES: usize = event_limits::BATCH_BYTES + 1024 * 1024;
@@ -21,6 +26,14 @@ impl DeliveryPlane {
         &self,
     ) -> EventsServer<impl turnbuckle_proto::v1::events_server::Events + use<>> {
         EventsServer::new(EventsService::new(self)).max_decoding_message_size(MESSAGE_BYTES)
+    }
+
+    /// The KeyTests service.
+    #[must_use]
+    pub fn key_tests_service(
+        &self,
+    ) -> KeyTestsServer<impl turnbuckle_proto::v1::key_tests_server::KeyTests + use<>> {
+        KeyTestsServer::new(KeyTestsService::new(self))
     }
 
     /// The Deliveries service.

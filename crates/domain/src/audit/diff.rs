@@ -237,6 +237,12 @@ impl Audited for KeyRing {
         for key in &self.keys {
             put_key(&mut fields, key);
         }
+        if let Some(pause) = &self.pause {
+            put(&mut fields, "pause.time", shown_time(pause.at));
+            put(&mut fields, "pause.reason", &pause.reason);
+            let resumed = pause.resumed_at.map(shown_time);
+            put(&mut fields, "pause.resume_time", resumed.unwrap_or_default());
+        }
         fields
     }
 }
@@ -249,6 +255,7 @@ fn put_key(fields: &mut Fields, key: &Key) {
     let activated = key.activated_at.map(shown_time).unwrap_or_default();
     put(fields, &path("activate_time"), activated);
     put(fields, &path("retire_time"), key.retire_at.map(shown_time).unwrap_or_default());
+    put(fields, &path("held"), if key.held { "yes" } else { "" });
     put(fields, &path("revoke_reason"), key.revoke_reason.clone().unwrap_or_default());
 }
 

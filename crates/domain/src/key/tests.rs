@@ -98,11 +98,13 @@ fn at_most_two_keys_sign_whatever_the_verbs() {
         for step in 2..40_u128 {
             now += pick(5000) as i64 - 500;
             let overlap = Duration::from_secs(pick(8000) as u64);
-            let outcome = match pick(5) {
+            let outcome = match pick(7) {
                 0 => ring.stage(key(step, at(now)), at(now)),
                 1 => ring.activate(overlap, at(now)),
                 2 => ring.rotate(key(step, at(now)), overlap, pick(2) == 0, at(now)),
                 3 => ring.rollback(overlap, at(now)),
+                4 => ring.pause("model", at(now)),
+                5 => ring.resume(overlap, at(now)),
                 _ => {
                     let id = ring.keys[pick(ring.keys.len())].id;
                     ring.revoke(id, "model", at(now)).map(|_| ())
@@ -116,6 +118,46 @@ fn at_most_two_keys_sign_whatever_the_verbs() {
             assert!(signers.len() <= 2, "seed {seed} step {step}");
             assert!(signers.iter().all(|key| key.secret.is_some()), "seed {seed} step {step}");
             assert!(ring.keys.len() <= key_limits::KEYS_KEPT);
+            let held: Vec<&Key> = ring.keys.iter().filter(|key| key.held).collect();
+            assert!(held.iter().all(|key| key.state_at(Timestamp::MAX) == KeyState::Retiring));
+            assert_eq!(held.len(), usize::from(ring.is_paused()), "seed {seed} step {step}");
         }
     }
+}
+
+#[test]
+fn a_paused_rotation_keeps_the_old_key_until_somebody_decides() {
+    let in_nine_days = at(9 * 24 * 3600);
+    let mut ring = KeyRing::with_first(key(1, at(0)), at(0));
+    assert_eq!(ring.pause("too early", at(1)), Err(Precondition::NoOpenRotation));
+    ring.rotate(key(2, at(10)), HOUR, false, at(10)).unwrap();
+    assert_eq!(ring.resume(HOUR, at(11)), Err(Precondition::NoOpenRotation));
+    ring.pause("denials jumped", at(20)).unwrap();
+    assert_eq!(ring.pause("again", at(21)), Err(Precondition::NoOpenRotation));
+    assert_eq!(names(&ring, in_nine_days), ["2", "1"], "its time has not run out");
+    assert_eq!(ring.next_change(at(21)), None);
+    assert_eq!(
+        ring.rotate(key(3, at(30)), HOUR, false, in_nine_days),
+        Err(Precondition::RotationOpen)
+    );
+
+    let mut back = ring.clone();
+    back.rollback(HOUR, in_nine_days).unwrap();
+    assert_eq!(names(&back, in_nine_days), ["1", "2"], "its window has not run out either");
+    assert!(back.pause.is_none() && back.keys.iter().all(|key| !key.held));
+
+    let mut on = ring.clone();
+    on.resume(HOUR, in_nine_days).unwrap();
+    assert_eq!(names(&on, in_nine_days), ["2", "1"]);
+    assert!(!on.is_paused() && on.pause.is_some(), "that it was paused is remembered");
+    let later = in_nine_days + HOUR;
+    assert_eq!(names(&on, later), ["2"]);
+    on.stage(key(3, later), later).unwrap();
+    assert!(on.pause.is_none(), "the rotation is over");
+
+    let mut ended = ring;
+    let old = ended.keys[1].id;
+    ended.revoke(old, "leaked", in_nine_days).unwrap();
+    assert!(ended.pause.is_none());
+    assert_eq!(names(&ended, in_nine_days), ["2"]);
 }

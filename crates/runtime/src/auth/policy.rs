@@ -103,6 +103,8 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_CONFIG_WATCH" => Permission::ConfigWatch,
         "PERMISSION_NODE_READ" => Permission::NodeRead,
         "PERMISSION_NODE_OPERATE" => Permission::NodeOperate,
+        "PERMISSION_SECRET_REVEAL" => Permission::SecretReveal,
+        "PERMISSION_KEYRING_MANAGE" => Permission::KeyringManage,
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 use super::*;
 use data_encoding::BASE64;
 use std::fs;
-use turnbuckle_domain::{EndpointId, KeyId, SourceId, TenantId};
+use turnbuckle_domain::{EndpointId, KeyId, SecretRewrapper as _, SourceId, TenantId};
 use uuid::Uuid;
 
 const SECRET: &[u8] = b"a signing secret of thirty bytes";
@@ -162,4 +162,23 @@ fn faults_of_a_keyring_file_are_named() {
 fn debug_shows_no_key() {
     let text = format!("{:?}", ring("k1", &[("k1", 7)]));
     assert_eq!(text, "Keyring(1 keys)");
+}
+
+#[test]
+fn a_record_moves_to_the_primary_key_and_holds_the_same_secret() {
+    let old = ring("k1", &[("k1", 1)]);
+    let both = ring("k2", &[("k1", 1), ("k2", 2)]);
+    let new = ring("k2", &[("k2", 2)]);
+    let sealed = old.seal(context(1, 2, 3), SECRET).unwrap();
+    assert_eq!(both.key_id_of(&sealed).as_deref(), Some("k1"));
+    let moved = both.rewrap(context(1, 2, 3), &sealed).unwrap().unwrap();
+    assert_eq!(both.key_id_of(&moved).as_deref(), Some("k2"));
+    assert_eq!(new.open(context(1, 2, 3), &moved).unwrap().as_slice(), SECRET);
+    assert_eq!(new.open(context(1, 2, 4), &moved), Err(SealError::Corrupt), "it is still bound");
+    assert_eq!(both.rewrap(context(1, 2, 3), &moved), Ok(None), "it is there already");
+    assert_eq!(both.rewrap(context(9, 2, 3), &sealed), Err(SealError::Corrupt));
+    assert_eq!(new.rewrap(context(1, 2, 3), &sealed), Err(SealError::UnknownKey("k1".to_owned())));
+    let garbage = SealedSecret::from_bytes(vec![9; 200]);
+    assert_eq!(both.rewrap(context(1, 2, 3), &garbage), Err(SealError::Corrupt));
+    assert_eq!(both.key_id_of(&garbage), None);
 }

@@ -27,6 +27,8 @@ mod event_type;
 mod event_type_version;
 mod global;
 mod key;
+mod key_status;
+mod keyring;
 mod names;
 mod node;
 mod output;
@@ -44,6 +46,7 @@ mod values;
 pub use completion::CompletionArgs;
 pub use error::{EXIT_CODES, report};
 pub use global::GlobalArgs;
+pub use keyring::Verb as KeyringVerb;
 pub use output::Format;
 pub use values::Span;
 
@@ -126,6 +129,20 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Node(verb) => node::run(verb, &mut session).await,
         Command::Config(verb) => config::run(verb, &mut session).await,
     };
+    quietly(done)
+}
+
+/// Runs one command on key-encryption keys.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_keyring(verb: KeyringVerb, global: &GlobalArgs) -> anyhow::Result<()> {
+    let mut session = Session::open(global).await?;
+    quietly(keyring::run(verb, &mut session).await)
+}
+
+/// A closed pipe is no failure: its reader has seen enough.
+fn quietly(done: anyhow::Result<()>) -> anyhow::Result<()> {
     match done {
         Err(error) if error::is_closed_pipe(&error) => Ok(()),
         done => done,

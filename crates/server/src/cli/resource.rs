@@ -54,6 +54,39 @@ const LABELS: Column = plain("LABELS", &["labels"]);
 const CREATED: Column = age("CREATED", &["create_time"]);
 const DELETED: Column = Column { title: "DELETED", paths: &["delete_time"], style: Style::RareAge };
 
+impl Resource for v1::TestKeyResponse {
+    const MESSAGE: &'static str = "turnbuckle.v1.TestKeyResponse";
+    const COLUMNS: &'static [Column] = &[short("KEY", &["key"]), plain("OUTCOME", &["outcome"])];
+
+    fn name(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Resource for v1::KeyEncryptionKey {
+    const MESSAGE: &'static str = "turnbuckle.v1.KeyEncryptionKey";
+    const COLUMNS: &'static [Column] = &[
+        plain("KEY-ENCRYPTION KEY", &["id"]),
+        plain("PRIMARY", &["primary"]),
+        plain("IN KEYRING", &["in_keyring"]),
+        plain("RECORDS", &["records"]),
+        plain("DROPPABLE", &["droppable"]),
+    ];
+
+    fn name(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Resource for v1::KeyringStatus {
+    const MESSAGE: &'static str = "turnbuckle.v1.KeyringStatus";
+    const COLUMNS: &'static [Column] = &[plain("SUMMARY", &["summary"])];
+
+    fn name(&self) -> &str {
+        "keyring"
+    }
+}
+
 macro_rules! resources {
     ($($message:ident: [$($column:expr),* $(,)?];)*) => {
         $(impl Resource for v1::$message {
@@ -115,6 +148,18 @@ resources! {
         plain("WEAKNESSES", &["weaknesses"]),
     ];
     KeyRing: [NAME];
+    KeyRingStatus: [NAME];
+    KeyStatus: [
+        short("KEY", &["name"]),
+        plain("STATE", &["state"]),
+        plain("FINGERPRINT", &["fingerprint"]),
+        plain("SIGNED", &["signatures"]),
+        plain("SHARE %", &["share_percent"]),
+        age("LAST USE", &["last_use_time"]),
+        age("LAST TEST", &["last_test_time"]),
+        plain("RESULT", &["last_test_outcome"]),
+        age("RETIRES", &["retire_time"]),
+    ];
     Key: [
         short("KEY", &["name"]),
         plain("STATE", &["state"]),

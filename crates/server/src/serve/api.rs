@@ -3,6 +3,7 @@
 use super::{
     callers::Callers,
     json::{FrontLayer, Origins},
+    key_upkeep,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
@@ -38,6 +39,7 @@ pub(super) struct ApiParts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
     pub(super) origins: Origins,
+    pub(super) key_upkeep_every: Duration,
 }
 
 /// Starts serving.
@@ -62,11 +64,14 @@ pub(super) fn spawn(
             .build_v1()?,
     );
     if let (Some(dependencies), Some(distribution)) = (parts.control_plane, parts.distribution) {
-        ControlPlane::new(dependencies, distribution).add_to(&mut routes);
+        let plane = ControlPlane::new(dependencies, distribution);
+        key_upkeep::spawn(supervisor, plane.key_upkeep(), parts.key_upkeep_every);
+        plane.add_to(&mut routes);
     }
     if let Some(delivery) = &parts.delivery {
         routes.add_service(delivery.events_service());
         routes.add_service(delivery.deliveries_service());
+        routes.add_service(delivery.key_tests_service());
     }
     let stop = supervisor.shutdown();
     let drained = stop.clone();

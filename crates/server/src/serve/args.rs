@@ -80,6 +80,12 @@ pub struct ServeArgs {
     /// PEM file with certificate authorities trusted besides the public ones.
     #[arg(long, env = "TURNBUCKLE_EXTRA_CA_FILE")]
     pub extra_ca_file: Option<PathBuf>,
+    /// Lets administrators see secrets of signing keys again. Each look is recorded.
+    #[arg(long, env = "TURNBUCKLE_ALLOW_KEY_REVEAL")]
+    pub allow_key_reveal: bool,
+    /// How often the use of signing keys is written, and open rotations are judged by it: 1s to 1h.
+    #[arg(long, default_value = "60s", env = "TURNBUCKLE_KEY_USAGE_INTERVAL")]
+    pub key_usage_interval: Span,
     /// How long a worker may be silent before others take its deliveries: 1s to 5m.
     #[arg(long, default_value = "15s", env = "TURNBUCKLE_LEASE")]
     pub lease: Span,
@@ -120,6 +126,10 @@ impl ServeArgs {
         let lease = Duration::from(self.lease);
         if lease < Duration::from_secs(1) || lease > Duration::from_secs(300) {
             faults.push("--lease is between 1s and 5m");
+        }
+        let usage = Duration::from(self.key_usage_interval);
+        if usage < Duration::from_secs(1) || usage > Duration::from_secs(3600) {
+            faults.push("--key-usage-interval is between 1s and 1h");
         }
         if Duration::from(self.grace) > Duration::from_secs(600) {
             faults.push("--grace is at most 10m");

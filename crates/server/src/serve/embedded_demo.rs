@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
+use turnbuckle_domain::key_usage_limits;
 
 /// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
 ///
@@ -33,6 +34,8 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         allow_egress: vec!["127.0.0.0/8".into()],
         allow_egress_host: Vec::new(),
         extra_ca_file: None,
+        allow_key_reveal: false,
+        key_usage_interval: Span(key_usage_limits::WRITE_EVERY),
         lease: Span(Duration::from_secs(15)),
         grace: Span(Duration::from_secs(2)),
         quotas: QuotaArgs::default(),

@@ -8,6 +8,7 @@ mod embedded_demo;
 mod ingress;
 mod issuers;
 mod json;
+mod key_upkeep;
 mod nodes;
 mod quotas;
 mod welcome;
@@ -36,11 +37,14 @@ use turnbuckle_delivery::{
     DeliveryPlane, EngineSettings, PlaneParts,
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
-use turnbuckle_domain::{Clock, IdGenerator, Propagation, Random, Revision, SecretSealer};
+use turnbuckle_domain::{
+    Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper, SecretSealer,
+};
 use turnbuckle_ingress::IngressPlane;
 use turnbuckle_runtime::{
-    Supervisor, SystemClock,
+    Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
+    keyring::check_keyring,
     os_random,
     supervisor::OnExit,
 };
@@ -127,14 +131,17 @@ async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result
     let admin_token = welcome::admin_token(args, secrets.token_key.as_ref(), clock.now())?;
     let (authenticator, refreshers) = issuers::open(args, secrets.token_key, &guard, &clock)?;
     let store = open_store(args, &clock).await?;
+    check_keyring(&secrets.keyring, store.sealed.as_ref(), clock.now()).await?;
     // Nothing was ever configured, whatever a first start that was cut short left behind.
     let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
+    let keyring = Arc::new(secrets.keyring);
     let base = Base {
         random: Arc::new(os_random()?),
-        sealer: Arc::new(secrets.keyring),
+        sealer: Arc::<Keyring>::clone(&keyring),
+        rewrapper: keyring,
         store,
         clock,
         guard,
@@ -181,6 +188,7 @@ struct Base {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     sealer: Arc<dyn SecretSealer>,
+    rewrapper: Arc<dyn SecretRewrapper>,
     guard: Arc<EgressGuard>,
 }
 
@@ -219,8 +227,10 @@ async fn start_planes(
     if here.is_some() {
         callers.spawn(supervisor, &base.store);
     }
-    let Base { store, clock, random, sealer, guard } = base;
     let here = here.into_iter().chain(ingress.as_ref().map(ingress::propagation)).collect();
+    let applied =
+        sources.applied_revisions(&base, delivery.as_ref().map(DeliveryPlane::own_revision));
+    let Base { store, clock, random, sealer, rewrapper, guard } = base;
     let propagation = distribution.clone().map(|distribution| nodes::Told { distribution, here });
     let control_plane = propagation.map(|propagation| Dependencies {
         store: store.config,
@@ -230,14 +240,26 @@ async fn start_planes(
         clock: Arc::clone(&clock),
         propagation: Arc::new(propagation),
         targets: guard,
+        key_usage: store.key_usage,
+        applied,
+        sealed: store.sealed,
+        rewrapper,
+        reveals_keys: args.allow_key_reveal,
     });
     if let Some(control_plane) = &control_plane {
         spawn_sweep(supervisor, Sweeper::new(control_plane));
     }
     let origins = json::Origins::parse(&args.cors_origin)?;
-    let dev = args.dev;
-    let parts =
-        api::ApiParts { control_plane, distribution, delivery, callers, clock, dev, origins };
+    let parts = api::ApiParts {
+        control_plane,
+        distribution,
+        delivery,
+        callers,
+        clock,
+        dev: args.dev,
+        origins,
+        key_upkeep_every: args.key_usage_interval.into(),
+    };
     Ok((parts, ingress))
 }
 
@@ -256,6 +278,8 @@ fn plane_parts(
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
         guard: Arc::clone(&base.guard),
+        key_usage: Arc::clone(&base.store.key_usage),
+        key_usage_every: args.key_usage_interval.into(),
         settings: EngineSettings { lease: args.lease.into(), grace: args.grace.into() },
         shared_store: args.database_url.is_some(),
     }

@@ -14,10 +14,10 @@ use turnbuckle_config_stream::{
     InUse, LastKnownGood, RemoteReports, Reporter, StoreReports, StreamParts, StreamSource,
 };
 use turnbuckle_control_plane::{Distribution, DistributionParts};
-use turnbuckle_delivery::config::ConfigHandle;
+use turnbuckle_delivery::{OwnRevision, config::ConfigHandle};
 use turnbuckle_domain::{
-    ConfigPosition, ConfigSource, Epoch, IdGenerator, NodeId, NodeRole, Propagation, ReportSink,
-    ResourceId, Revision,
+    AppliedRevisions, Clock, ConfigPosition, ConfigSource, Epoch, IdGenerator, NodeApplied, NodeId,
+    NodeReports, NodeRole, Propagation, ReportSink, ResourceId, Revision, StoreError, node_limits,
 };
 use turnbuckle_ingress::SourceHandle;
 use turnbuckle_runtime::{Supervisor, admin::AdminState, supervisor::OnExit};
@@ -162,6 +162,20 @@ impl Sources {
         supervisor.spawn("node-report-ingress", OnExit::Log, endless(reporting));
     }
 
+    /// Which revisions delivery nodes work by: this process at first hand, others as they reported.
+    pub(super) fn applied_revisions(
+        &self,
+        base: &Base,
+        here: Option<OwnRevision>,
+    ) -> Arc<dyn AppliedRevisions> {
+        Arc::new(Reported {
+            own: here.map(|here| (self.node(NodeRole::Delivery), here)),
+            source: base.store.config_source(),
+            nodes: Arc::clone(&base.store.nodes),
+            clock: Arc::clone(&base.clock),
+        })
+    }
+
     fn reporter(&self, base: &Base, role: NodeRole, stream: Option<StreamSource>) -> Reporter {
         let sink: Arc<dyn ReportSink> = match &self.client {
             Some(client) => Arc::new(RemoteReports(client.clone())),
@@ -174,6 +188,38 @@ impl Sources {
             sink,
             clock: Arc::clone(&base.clock),
         }
+    }
+}
+
+/// The revisions that delivery nodes work by.
+struct Reported {
+    /// The node of this process, whose last report may be older than what it works by.
+    own: Option<(NodeId, OwnRevision)>,
+    source: Arc<dyn ConfigSource>,
+    nodes: Arc<dyn NodeReports>,
+    clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl AppliedRevisions for Reported {
+    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
+        let epoch = self.source.position().await?.at.epoch;
+        let live_since = self.clock.now() - node_limits::LIVE_WITHIN;
+        let is_own = |id: &NodeId| self.own.as_ref().is_some_and(|(own, _)| own == id);
+        let mut found = match &self.own {
+            Some((_, own)) => own.applied_revisions().await?,
+            None => Vec::new(),
+        };
+        for report in self.nodes.nodes(live_since).await? {
+            let id = report.id();
+            if report.role == NodeRole::Delivery && !is_own(&id) {
+                // What belongs to another history counts for nothing.
+                let is_present = report.epoch == epoch;
+                let revision = if is_present { report.applied } else { Revision::ZERO };
+                found.push(NodeApplied { node: id.to_string(), revision, at: report.reported_at });
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -8,8 +8,8 @@ use turnbuckle_control_plane::{
     ControlPlane, Dependencies, Distribution, DistributionParts, Sweeper,
 };
 use turnbuckle_domain::{
-    Caller, Clock, ConfigStore, IdGenerator, Propagation, Quotas, Random, Revision, Role,
-    SeededRandom, TargetPolicy, Timestamp,
+    AppliedRevisions, Caller, Clock, ConfigStore, IdGenerator, NodeApplied, Propagation, Quotas,
+    Random, Revision, Role, SecretSealer, SeededRandom, StoreError, TargetPolicy, Timestamp,
 };
 use turnbuckle_runtime::keyring::Keyring;
 use turnbuckle_store::Store;
@@ -35,6 +35,15 @@ struct AtOnce;
 #[async_trait::async_trait]
 impl Propagation for AtOnce {
     async fn applied(&self, _: Revision) {}
+}
+
+struct NoPlanes;
+
+#[async_trait::async_trait]
+impl AppliedRevisions for NoPlanes {
+    async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 struct Anywhere;
@@ -65,14 +74,20 @@ impl Api {
             random: Arc::clone(&random),
             stop: CancellationToken::new(),
         }));
+        let keyring = Arc::new(Keyring::generate_in_memory().unwrap());
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
             receipts: Arc::clone(&store.receipts),
-            sealer: Arc::new(Keyring::generate_in_memory().unwrap()),
+            sealer: Arc::<Keyring>::clone(&keyring) as Arc<dyn SecretSealer>,
             ids: IdGenerator::new(Arc::clone(&port), random),
             clock: port,
             propagation: Arc::new(AtOnce),
             targets: Arc::new(Anywhere),
+            key_usage: Arc::clone(&store.key_usage),
+            applied: Arc::new(NoPlanes),
+            sealed: Arc::clone(&store.sealed),
+            rewrapper: keyring,
+            reveals_keys: false,
         };
         let sweeper = Sweeper::new(&dependencies);
         let url = serve(dependencies, distribution).await;

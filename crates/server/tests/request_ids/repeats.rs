@@ -189,6 +189,7 @@ async fn every_verb_on_keys_can_be_repeated_with_its_old_etag() {
         etag: back.etag,
         reason: "leaked".to_owned(),
         request_id: fresh(),
+        ..Default::default()
     };
     let left = api.client.revoke_key(revoke.clone()).await.unwrap();
     assert_eq!(api.client.revoke_key(revoke).await.unwrap(), left);

@@ -17,11 +17,13 @@ mod request;
 mod ring_tables;
 mod rings;
 mod rules;
+mod sealed;
 mod source;
 mod sources;
 mod store;
 mod table;
 mod tombstone;
+mod usage;
 mod versions;
 mod write;
 

@@ -5,8 +5,14 @@ use super::{
     entity::{endpoint, key_ring, signing_key, source, source_key_ring, verification_key},
     table::Table,
 };
-use sea_orm::{ActiveModelTrait, ActiveValue::Set, EntityTrait, IntoActiveModel, prelude::Uuid};
-use turnbuckle_domain::{Endpoint, EndpointId, Key, KeyRing, Revision, Source, SourceId};
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, EntityTrait, IntoActiveModel, UpdateMany, prelude::Uuid,
+    sea_query::Expr,
+};
+use turnbuckle_domain::{
+    Endpoint, EndpointId, Key, KeyRing, Revision, RotationPause, SealedRecord, Source, SourceId,
+    Timestamp,
+};
 
 /// Whose ring it is, as rows name it.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +65,7 @@ pub(super) trait RingTables {
 
     const RING_OWNER: <Self::Ring as EntityTrait>::Column;
     const RING_REVISION: <Self::Ring as EntityTrait>::Column;
+    const KEY_ID: <Self::Key as EntityTrait>::Column;
     const KEY_OWNER: <Self::Key as EntityTrait>::Column;
     const KEY_POSITION: <Self::Key as EntityTrait>::Column;
     const KEY_STATE: <Self::Key as EntityTrait>::Column;
@@ -73,6 +80,10 @@ pub(super) trait RingTables {
         owner: RingOwner,
         revision: Revision,
     ) -> <Self::Ring as EntityTrait>::ActiveModel;
+    /// Writes whether the rotation is paused; none where it cannot be.
+    fn set_pause(pause: Option<&RotationPause>) -> Option<UpdateMany<Self::Ring>>;
+    /// Lets keys go that a pause holds.
+    fn unhold(update: UpdateMany<Self::Key>) -> UpdateMany<Self::Key>;
     /// The owner of a ring.
     fn owner(row: &<Self::Ring as EntityTrait>::Model) -> Uuid;
     /// A ring with these keys.
@@ -83,6 +94,8 @@ pub(super) trait RingTables {
     ) -> Result<<Self::Key as EntityTrait>::ActiveModel, Malformed>;
     /// Owner and key.
     fn decode_key(row: <Self::Key as EntityTrait>::Model) -> Result<(Uuid, Key), Malformed>;
+    /// The sealed secret of a row that has one, in its place.
+    fn sealed(row: <Self::Key as EntityTrait>::Model) -> Result<SealedRecord, Malformed>;
 }
 
 /// Rings of endpoints: their keys sign.
@@ -96,6 +109,7 @@ impl RingTables for OfEndpoints {
 
     const RING_OWNER: key_ring::Column = key_ring::Column::EndpointId;
     const RING_REVISION: key_ring::Column = key_ring::Column::Revision;
+    const KEY_ID: signing_key::Column = signing_key::Column::Id;
     const KEY_OWNER: signing_key::Column = signing_key::Column::EndpointId;
     const KEY_POSITION: signing_key::Column = signing_key::Column::Position;
     const KEY_STATE: signing_key::Column = signing_key::Column::State;
@@ -113,7 +127,27 @@ impl RingTables for OfEndpoints {
             endpoint_id: Set(owner.id),
             tenant_id: Set(owner.tenant),
             revision: Set(revision.0),
+            // A new ring has no open rotation.
+            pause_reason: Set(None),
+            paused_at_us: Set(None),
+            resumed_at_us: Set(None),
         }
+    }
+
+    fn set_pause(pause: Option<&RotationPause>) -> Option<UpdateMany<key_ring::Entity>> {
+        use key_ring::Column;
+        let paused_at = pause.map(|pause| pause.at.micros());
+        let resumed_at = pause.and_then(|pause| pause.resumed_at).map(Timestamp::micros);
+        let reason = pause.map(|pause| pause.reason.clone());
+        let update = key_ring::Entity::update_many()
+            .col_expr(Column::PauseReason, Expr::value(reason))
+            .col_expr(Column::PausedAtUs, Expr::value(paused_at))
+            .col_expr(Column::ResumedAtUs, Expr::value(resumed_at));
+        Some(update)
+    }
+
+    fn unhold(update: UpdateMany<signing_key::Entity>) -> UpdateMany<signing_key::Entity> {
+        update.col_expr(signing_key::Column::Held, Expr::value(0_i16))
     }
 
     fn owner(row: &key_ring::Model) -> Uuid {
@@ -121,7 +155,7 @@ impl RingTables for OfEndpoints {
     }
 
     fn decode_ring(row: &key_ring::Model, keys: Vec<Key>) -> KeyRing {
-        KeyRing { keys, revision: Revision(row.revision) }
+        KeyRing { keys, pause: key_ring::pause(row), revision: Revision(row.revision) }
     }
 
     fn encode_key(
@@ -133,6 +167,11 @@ impl RingTables for OfEndpoints {
 
     fn decode_key(row: signing_key::Model) -> Result<(Uuid, Key), Malformed> {
         Ok((row.endpoint_id, signing_key::decode(row)?))
+    }
+
+    fn sealed(row: signing_key::Model) -> Result<SealedRecord, Malformed> {
+        let owner = EndpointId::from_uuid(row.endpoint_id);
+        signing_key::sealed(row, owner.into())
     }
 }
 
@@ -147,6 +186,7 @@ impl RingTables for OfSources {
 
     const RING_OWNER: source_key_ring::Column = source_key_ring::Column::SourceId;
     const RING_REVISION: source_key_ring::Column = source_key_ring::Column::Revision;
+    const KEY_ID: verification_key::Column = verification_key::Column::Id;
     const KEY_OWNER: verification_key::Column = verification_key::Column::SourceId;
     const KEY_POSITION: verification_key::Column = verification_key::Column::Position;
     const KEY_STATE: verification_key::Column = verification_key::Column::State;
@@ -167,12 +207,22 @@ impl RingTables for OfSources {
         }
     }
 
+    fn set_pause(_: Option<&RotationPause>) -> Option<UpdateMany<source_key_ring::Entity>> {
+        None
+    }
+
+    fn unhold(
+        update: UpdateMany<verification_key::Entity>,
+    ) -> UpdateMany<verification_key::Entity> {
+        update
+    }
+
     fn owner(row: &source_key_ring::Model) -> Uuid {
         row.source_id
     }
 
     fn decode_ring(row: &source_key_ring::Model, keys: Vec<Key>) -> KeyRing {
-        KeyRing { keys, revision: Revision(row.revision) }
+        KeyRing { keys, pause: None, revision: Revision(row.revision) }
     }
 
     fn encode_key(
@@ -184,5 +234,10 @@ impl RingTables for OfSources {
 
     fn decode_key(row: verification_key::Model) -> Result<(Uuid, Key), Malformed> {
         Ok((row.source_id, signing_key::decode(row.into())?))
+    }
+
+    fn sealed(row: verification_key::Model) -> Result<SealedRecord, Malformed> {
+        let owner = SourceId::from_uuid(row.source_id);
+        signing_key::sealed(row.into(), owner.into())
     }
 }

@@ -2,7 +2,7 @@
 //! of owner; [`RingTables`] says where.
 
 use super::{
-    entity::signing_key,
+    entity::{endpoint, signing_key, source},
     ring_tables::{OfEndpoints, OfSources, RingOwner, RingTables},
     rules,
     table::{Identity, Table, full_name, live_by_id},
@@ -17,8 +17,8 @@ use sea_orm::{
 };
 use std::collections::HashMap;
 use turnbuckle_domain::{
-    Audited as _, Error, Fields, Key, KeyOwner, KeyRing, KeyState, Revision, StoreError, TenantId,
-    Timestamp,
+    Audited as _, Error, Fields, Key, KeyId, KeyOwner, KeyRing, KeyState, Revision, RotationPause,
+    StoreError, TenantId, Timestamp,
 };
 
 /// Last part of the name of a key ring.
@@ -46,7 +46,7 @@ pub(super) async fn update(
     write: &mut Write,
     parent: &str,
     (tenant, owner): (TenantId, KeyOwner),
-    ring: &KeyRing,
+    ring: &mut KeyRing,
     expected: Revision,
 ) -> Result<(), Error> {
     match owner {
@@ -55,6 +55,7 @@ pub(super) async fn update(
             let name = ring_name::<OfEndpoints>(parent, endpoint.slug.as_str());
             let before = expect::<OfEndpoints>(write, &name, id.uuid(), expected).await?;
             rules::keys_fit(ring, &endpoint, &name)?;
+            keep_sealed(&before, ring);
             write.note((tenant, name), before.fields(), ring.fields());
             replace::<OfEndpoints>(write, (&endpoint).into(), ring).await
         }
@@ -62,6 +63,7 @@ pub(super) async fn update(
             let source = rules::source(write, parent, tenant, id).await?;
             let name = ring_name::<OfSources>(parent, source.slug.as_str());
             let before = expect::<OfSources>(write, &name, id.uuid(), expected).await?;
+            keep_sealed(&before, ring);
             write.note((tenant, name), before.fields(), ring.fields());
             replace::<OfSources>(write, (&source).into(), ring).await
         }
@@ -94,7 +96,41 @@ async fn replace<T: RingTables>(
     let keys = T::Key::delete_many().filter(T::KEY_OWNER.eq(owner.id));
     keys.exec(&write.transaction).await.map_err(store_error)?;
     insert_keys::<T>(write, owner, ring).await?;
+    set_pause::<T>(write, owner.id, ring.pause.as_ref()).await?;
     touch::<T>(write, owner.id).await
+}
+
+/// Keeps what is sealed as it is stored. The caller read the ring some time ago; since then a record
+/// may have been moved to another key-encryption key, and the former may be about to go.
+fn keep_sealed(stored: &KeyRing, ring: &mut KeyRing) {
+    for key in ring.keys.iter_mut().filter(|key| key.secret.is_some()) {
+        let present = stored.keys.iter().find(|known| known.id == key.id);
+        if let Some(secret) = present.and_then(|known| known.secret.clone()) {
+            key.secret = Some(secret);
+        }
+    }
+}
+
+/// What is known of a key of a live owner's ring; the name is the key's.
+pub(super) async fn key_of(
+    write: &mut Write,
+    parent: &str,
+    (tenant, owner): (TenantId, KeyOwner),
+    key: KeyId,
+) -> Result<(KeyRing, String), Error> {
+    let (name, ring) = match owner {
+        KeyOwner::Endpoint(id) => {
+            let endpoint = rules::owner(write, parent, tenant, id).await?;
+            let name = full_name::<endpoint::Entity>(parent, endpoint.slug.as_str());
+            (name, read::<OfEndpoints>(&write.transaction, id.uuid()).await?)
+        }
+        KeyOwner::Source(id) => {
+            let source = rules::source(write, parent, tenant, id).await?;
+            let name = full_name::<source::Entity>(parent, source.slug.as_str());
+            (name, read::<OfSources>(&write.transaction, id.uuid()).await?)
+        }
+    };
+    Ok((ring.unwrap_or_default(), format!("{name}/keys/{key}")))
 }
 
 /// Destroys the material of all keys of an owner.
@@ -119,7 +155,8 @@ pub(super) async fn wipe<T: RingTables>(
         .col_expr(T::KEY_REVOKE_REASON, reason)
         .col_expr(T::KEY_RETIRE_AT, ended.into())
         .filter(T::KEY_OWNER.eq(owner));
-    update.exec(&write.transaction).await.map_err(store_error)?;
+    T::unhold(update).exec(&write.transaction).await.map_err(store_error)?;
+    set_pause::<T>(write, owner, None).await?;
     touch::<T>(write, owner).await
 }
 
@@ -217,6 +254,19 @@ async fn insert_keys<T: RingTables>(
     }
     let insert = T::Key::insert_many(rows).exec_without_returning(&write.transaction);
     insert.await.map_err(store_error)?;
+    Ok(())
+}
+
+/// Stores whether the rotation is paused, where it can be.
+async fn set_pause<T: RingTables>(
+    write: &Write,
+    owner: Uuid,
+    pause: Option<&RotationPause>,
+) -> Result<(), Error> {
+    if let Some(update) = T::set_pause(pause) {
+        let update = update.filter(T::RING_OWNER.eq(owner));
+        update.exec(&write.transaction).await.map_err(store_error)?;
+    }
     Ok(())
 }
 

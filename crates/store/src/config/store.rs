@@ -17,8 +17,9 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use turnbuckle_domain::{
     Audited as _, ChangeContext, ConfigStore, Endpoint, EndpointId, Error, EventType, EventTypeId,
-    EventTypeVersion, Fields, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId, Revision,
-    Source, Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName, VersionsSeen,
+    EventTypeVersion, Fields, KeyId, KeyOwner, KeyRing, ResourceId, RetryPolicy, RetryPolicyId,
+    Revision, Source, Subscription, Tenant, TenantId, Timestamp, TypeName, VersionName,
+    VersionsSeen,
 };
 
 #[async_trait]
@@ -344,11 +345,30 @@ impl ConfigStore for ConfigDb {
         Ok(ring)
     }
 
+    async fn record_reveal(
+        &self,
+        tenant: TenantId,
+        owner: KeyOwner,
+        key: KeyId,
+        by: &ChangeContext,
+    ) -> Result<KeyRing, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let parent = write.tenant_name(tenant).await?;
+        let (ring, resource) = rings::key_of(&mut write, &parent, (tenant, owner), key).await?;
+        let Some(shown) = ring.keys.iter().find(|known| known.id == key) else {
+            return Err(Error::NotFound { resource });
+        };
+        let what = Fields::from([("revealed".to_owned(), shown.fingerprint.clone())]);
+        write.note((tenant, resource), Fields::new(), what);
+        write.commit(by).await?;
+        Ok(ring)
+    }
+
     async fn update_key_ring(
         &self,
         tenant: TenantId,
         owner: KeyOwner,
-        ring: KeyRing,
+        mut ring: KeyRing,
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<KeyRing, Error> {
@@ -356,7 +376,7 @@ impl ConfigStore for ConfigDb {
         let parent = write.tenant_name(tenant).await?;
         let made = (owner.uuid(), request::newest_key(&ring));
         write.remember(Some(tenant), made, by).await?;
-        rings::update(&mut write, &parent, (tenant, owner), &ring, expected).await?;
+        rings::update(&mut write, &parent, (tenant, owner), &mut ring, expected).await?;
         let revision = write.commit(by).await?;
         Ok(KeyRing { revision, ..ring })
     }

@@ -80,7 +80,7 @@ fn public_key() -> Key {
     Key { algorithm: KeyAlgorithm::PublicKey, public_key: Some(text), ..key() }
 }
 
-async fn made(fixture: &Fixture, owner: &Tenant, slug: &str) -> Source {
+pub(crate) async fn made(fixture: &Fixture, owner: &Tenant, slug: &str) -> Source {
     let ring = KeyRing::with_first(key(), at(1));
     fixture.config.create_source(source(owner.id, slug), ring, &by()).await.unwrap()
 }
@@ -101,7 +101,7 @@ async fn what_is_stored_of_a_source_comes_back(fixture: &Fixture) {
     let own = config.create_source(own, KeyRing::default(), &by()).await.unwrap();
     assert_eq!(config.source(acme.id, &own.slug).await.unwrap(), Some(own.clone()));
     let ring = config.key_ring(acme.id, own.id.into()).await.unwrap();
-    assert_eq!(ring, KeyRing { keys: Vec::new(), revision: own.meta.revision });
+    assert_eq!(ring, KeyRing { revision: own.meta.revision, ..KeyRing::default() });
     let listed = config.sources(acme.id, Some("github"), 10).await.unwrap();
     assert_eq!(listed, [own]);
     let taken = config.create_source(source(acme.id, "github"), KeyRing::default(), &by()).await;

@@ -17,7 +17,8 @@ fn nextest(line: &str) -> Option<Tally> {
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
 fn harness(line: &str) -> Option<Tally> {
-    let rest = line.trim_start().strip_prefix("test result: ")?;
+    // Nextest repeats the output of a failed test, indented; it has counted that test itself.
+    let rest = line.strip_prefix("test result: ")?;
     let (_, counts) = rest.split_once(". ")?;
     Some(sum(counts.split("; ")))
 }
@@ -103,5 +104,7 @@ mod tests {
     fn other_lines_are_not_summaries() {
         assert_eq!(read("test result::tests::works ... ok"), None);
         assert_eq!(read("Summary of changes"), None);
+        let repeated = "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured";
+        assert_eq!(read(repeated), None, "nextest has counted it");
     }
 }

@@ -124,6 +124,8 @@ fn the_documented_roles_are_the_ones_there_are() {
         ("follow the configuration", Permission::ConfigWatch),
         ("see nodes", Permission::NodeRead),
         ("let a node apply what it holds back", Permission::NodeOperate),
+        ("see secrets again", Permission::SecretReveal),
+        ("manage key-encryption keys", Permission::KeyringManage),
     ];
     let pool = prost_reflect::DescriptorPool::decode(turnbuckle_proto::DESCRIPTORS).unwrap();
     let known = pool.get_enum_by_name("turnbuckle.v1.Permission").unwrap().values().len() - 1;

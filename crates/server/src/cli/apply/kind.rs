@@ -19,11 +19,11 @@ pub(super) struct Kind {
 }
 
 /// Fields of every resource that the server writes.
-pub(super) const OUTPUT_ONLY: [&str; 6] =
-    ["name", "uid", "createTime", "updateTime", "etag", "revision"];
+pub(super) const OUTPUT_ONLY: [&str; 8] =
+    ["name", "uid", "createTime", "updateTime", "deleteTime", "purgeTime", "etag", "revision"];
 
 /// In the order in which they are made: what is referred to comes before what refers to it.
-pub(super) const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 6] = [
     Kind {
         name: "Tenant",
         service: "Tenants",
@@ -46,6 +46,20 @@ pub(super) const KINDS: [Kind; 5] = [
         segment: "retryPolicies",
         field: "retry_policy",
         not_declared: &["version"],
+        references: &[],
+    },
+    Kind {
+        name: "Source",
+        service: "Sources",
+        segment: "sources",
+        field: "source",
+        not_declared: &[
+            "ingestPath",
+            "previousIngestPath",
+            "previousIngestPathExpireTime",
+            "weaknesses",
+            "verificationSecret",
+        ],
         references: &[],
     },
     Kind {

@@ -234,11 +234,14 @@ fn keep_secrets(
     if secrets.is_empty() {
         return Ok(());
     }
+    let made = match secrets.len() {
+        1 => "1 signing secret".to_owned(),
+        count => format!("{count} signing secrets"),
+    };
     let Some(path) = &args.secrets_file else {
         return session.output.note(&format!(
-            "note: {} signing secrets were made and are not shown; give --secrets-file to keep them, or \
-             make others with `turnbuckle key rotate`",
-            secrets.len()
+            "note: made and not shown: {made}; give --secrets-file to keep such secrets, or make others \
+             with `turnbuckle key rotate`"
         ));
     };
     let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
@@ -246,7 +249,7 @@ fn keep_secrets(
         writeln!(file, "{name} {secret}")?;
     }
     file.sync_all()?;
-    session.output.note(&format!("note: {} signing secrets were added to {path}", secrets.len()))
+    session.output.note(&format!("note: added to {path}: {made}"))
 }
 
 fn unfinished(

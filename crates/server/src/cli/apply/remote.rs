@@ -135,7 +135,7 @@ fn update_request(document: &Document, update: Update) -> Value {
     resource.insert("name".into(), Value::String(document.name.clone()));
     let mask = match update.partial {
         false => "*".to_owned(),
-        true => document.body.keys().map(String::as_str).collect::<Vec<_>>().join(","),
+        true => document.body.keys().map(|key| json_name(key)).collect::<Vec<_>>().join(","),
     };
     let mut request = Map::new();
     request.insert(document.kind.field.to_owned(), Value::Object(resource));
@@ -147,6 +147,23 @@ fn update_request(document: &Document, update: Update) -> Value {
         request.insert("updateMask".into(), Value::String(mask));
     }
     Value::Object(request)
+}
+
+/// `maxInFlight` of `max_in_flight`: masks have JSON names only.
+fn json_name(field: &str) -> String {
+    let mut name = String::with_capacity(field.len());
+    let mut after_underscore = false;
+    for c in field.chars() {
+        match (c, after_underscore) {
+            ('_', _) => after_underscore = true,
+            (c, true) => {
+                name.push(c.to_ascii_uppercase());
+                after_underscore = false;
+            }
+            (c, false) => name.push(c),
+        }
+    }
+    name
 }
 
 /// Tenants have no upsert: nobody makes one by a slip of the pen.

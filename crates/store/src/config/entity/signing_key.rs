@@ -2,7 +2,10 @@
 
 use crate::config::cell::{self, HiddenBytes, Malformed};
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
-use turnbuckle_domain::{Key, KeyAlgorithm, KeyId, KeyState, SealedSecret, Timestamp};
+use turnbuckle_domain::{
+    Key, KeyAlgorithm, KeyId, KeyOwner, KeyState, SealContext, SealedRecord, SealedSecret,
+    TenantId, Timestamp,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "signing_key")]
@@ -21,6 +24,7 @@ pub struct Model {
     pub activated_at_us: Option<i64>,
     pub retire_at_us: Option<i64>,
     pub revoke_reason: Option<String>,
+    pub held: i16,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -51,6 +55,7 @@ pub(in crate::config) fn encode(key: &Key, place: &Place) -> Result<ActiveModel,
         activated_at_us: Set(key.activated_at.map(Timestamp::micros)),
         retire_at_us: Set(key.retire_at.map(Timestamp::micros)),
         revoke_reason: Set(key.revoke_reason.clone()),
+        held: Set(i16::from(key.held)),
     })
 }
 
@@ -65,6 +70,15 @@ pub(in crate::config) fn decode(row: Model) -> Result<Key, Malformed> {
         created_at: Timestamp::from_micros(row.created_at_us),
         activated_at: cell::micros(row.activated_at_us),
         retire_at: cell::micros(row.retire_at_us),
+        held: row.held != 0,
         revoke_reason: row.revoke_reason,
     })
+}
+
+/// The sealed secret of a row that has one, in its place; the row's owner is said to be this one.
+pub(in crate::config) fn sealed(row: Model, owner: KeyOwner) -> Result<SealedRecord, Malformed> {
+    let secret = cell::expect("secret", row.secret)?;
+    let (tenant, key) = (TenantId::from_uuid(row.tenant_id), KeyId::from_uuid(row.id));
+    let context = SealContext { tenant, owner, key };
+    Ok(SealedRecord { context, sealed: SealedSecret::from_bytes(secret.0) })
 }

@@ -44,6 +44,8 @@ impl From<Model> for signing_key::Model {
             activated_at_us: row.activated_at_us,
             retire_at_us: row.retire_at_us,
             revoke_reason: row.revoke_reason,
+            // Nothing pauses the rotation of a source's keys.
+            held: 0,
         }
     }
 }

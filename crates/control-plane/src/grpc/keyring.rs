@@ -1,0 +1,37 @@
+//! The Keyring service.
+
+use super::{decode, refuse};
+use crate::{Dependencies, convert::keyring as convert, keyring::KeyEncryption};
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+use turnbuckle_proto::v1::{self, keyring_server::Keyring as Contract};
+
+/// Serves key-encryption keys.
+pub(crate) struct Service(KeyEncryption);
+
+impl Service {
+    pub(crate) fn new(dependencies: Arc<Dependencies>) -> Self {
+        Self(KeyEncryption(dependencies))
+    }
+}
+
+#[tonic::async_trait]
+impl Contract for Service {
+    async fn get_keyring_status(
+        &self,
+        request: Request<v1::GetKeyringStatusRequest>,
+    ) -> Result<Response<v1::KeyringStatus>, Status> {
+        let (caller, ()) = decode(request, |_| Ok(()))?;
+        let answer = self.0.status(&caller).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn rewrap_secrets(
+        &self,
+        request: Request<v1::RewrapSecretsRequest>,
+    ) -> Result<Response<v1::RewrapSecretsResponse>, Status> {
+        let (caller, command) = decode(request, convert::rewrap)?;
+        let answer = self.0.rewrap(&caller, command).await.map_err(refuse)?;
+        Ok(Response::new(convert::rewrapped(&answer)))
+    }
+}

@@ -1,0 +1,48 @@
+//! Where the rotation of a ring stands.
+
+use crate::{
+    key_owner::Owner,
+    key_ring::{KeyRingView, Keys},
+    names::KeyRingName,
+    write::named,
+};
+use turnbuckle_domain::{Caller, Endpoint, Error, Evidence, Standing};
+
+/// A ring with what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRingStatus {
+    pub(crate) view: KeyRingView,
+    pub(crate) evidence: Evidence,
+    pub(crate) standing: Standing,
+}
+
+impl Keys {
+    pub(crate) async fn status(
+        &self,
+        caller: &Caller,
+        name: &KeyRingName,
+    ) -> Result<KeyRingStatus, Error> {
+        let owner = self.0.owner(caller, &name.0).await?;
+        let ring = self.0.store.key_ring(owner.tenant(), owner.key_owner()).await;
+        let ring = ring.map_err(|error| named(error, &name.to_string()))?;
+        let at = self.0.clock.now();
+        let (evidence, standing) = match &owner {
+            Owner::Endpoint(endpoint) => {
+                let evidence = self.evidence(endpoint).await?;
+                let standing = Standing::of(&ring, &evidence, at);
+                (evidence, standing)
+            }
+            Owner::Source(_) => (Evidence::default(), Standing::of_incoming(&ring, at)),
+        };
+        let summary = standing.summary.clone();
+        let view = KeyRingView { owner: name.0.clone(), ring, at, summary };
+        Ok(KeyRingStatus { view, evidence, standing })
+    }
+
+    async fn evidence(&self, endpoint: &Endpoint) -> Result<Evidence, Error> {
+        Ok(Evidence {
+            usage: self.0.key_usage.ring_usage(endpoint.tenant, endpoint.id).await?,
+            nodes: self.0.applied.applied_revisions().await?,
+        })
+    }
+}
