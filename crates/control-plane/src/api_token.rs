@@ -133,8 +133,12 @@ impl ApiTokens {
         let token = self.draft(by, tenant, command, &secret).await?;
         let name = ApiTokenName::of(&command.owner, token.slug.clone());
         let write = self.0.store.create_api_token(token, &by.change);
-        let token = self.0.create(by, &name.to_string(), write).await?;
+        let mut token = self.0.create(by, &name.to_string(), write).await?;
         let secret = (!by.validates_only()).then_some(secret);
+        if secret.is_none() {
+            // There is no secret to be told by it.
+            token.hint.clear();
+        }
         Ok(CreatedApiToken { view: self.view(name, token), secret })
     }
 

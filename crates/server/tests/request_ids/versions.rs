@@ -13,9 +13,12 @@ async fn with_type() -> Api {
 }
 
 async fn make_type(api: &Api) {
+    // Its latest version may be deleted.
+    let compatibility = v1::Compatibility::None.into();
     let request = v1::CreateEventTypeRequest {
         parent: ACME.to_owned(),
         event_type_id: "order.paid".to_owned(),
+        event_type: Some(v1::EventType { compatibility, ..Default::default() }),
         ..Default::default()
     };
     api.client.create_event_type(request).await.unwrap();

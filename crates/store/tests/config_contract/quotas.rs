@@ -4,7 +4,7 @@ use crate::common::{at, by, endpoint, on_both_backends, ring};
 use crate::fixture::{Fixture, event_type, retry_policy, subscription};
 use crate::sources::{made as made_source, source};
 use std::sync::Arc;
-use turnbuckle_domain::{ConfigStore as _, Error, Quotas, Tombstones as _};
+use turnbuckle_domain::{ConfigStore as _, Error, KeyRing, Quotas, Tombstones as _};
 use turnbuckle_store::config::ConfigDb;
 
 on_both_backends!(
@@ -60,13 +60,14 @@ async fn sources_have_their_own_bound_and_a_deleted_one_makes_room(fixture: &Fix
     let (acme, other) = (fixture.tenant("acme").await, fixture.tenant("other").await);
     let first = made_source(fixture, &acme, "a").await;
     let before = fixture.revision().await;
-    let create = async |slug| config.create_source(source(acme.id, slug), ring(), &by()).await;
+    let create =
+        async |slug| config.create_source(source(acme.id, slug), KeyRing::default(), &by()).await;
     let expected = ("tenants/acme".to_owned(), "sources", 1, "--max-sources");
     assert_eq!(refused(create("b").await), expected);
     assert_eq!(fixture.revision().await, before);
     // What is there can still be changed, and others have as many.
     let first = config.update_source(first.clone(), first.meta.revision, &by()).await.unwrap();
-    config.create_source(source(other.id, "a"), ring(), &by()).await.unwrap();
+    config.create_source(source(other.id, "a"), KeyRing::default(), &by()).await.unwrap();
     config.delete_source(&first, at(9), &by()).await.unwrap();
     create("b").await.unwrap();
 }
