@@ -3,11 +3,12 @@
 use crate::{
     Client,
     proto::{
-        ActivateKeyRequest, CreateEndpointRequest, CreateEventTypeRequest,
-        CreateRetryPolicyRequest, CreateSubscriptionRequest, CreateTenantRequest, Endpoint,
-        EventType, Key, KeyRing, PauseRotationRequest, ResumeRotationRequest, RetryPolicy,
-        RevokeKeyRequest, RollbackKeyRequest, RotateKeyRequest, StageKeyRequest, Subscription,
-        Tenant, UpdateEndpointRequest,
+        ActivateKeyRequest, ApiToken, CreateApiTokenRequest, CreateEndpointRequest,
+        CreateEventTypeRequest, CreateEventTypeVersionRequest, CreateRetryPolicyRequest,
+        CreateSourceRequest, CreateSubscriptionRequest, CreateTenantRequest, Endpoint, EventType,
+        EventTypeVersion, Key, KeyRing, PauseRotationRequest, ResumeRotationRequest, RetryPolicy,
+        RevokeKeyRequest, RollbackKeyRequest, RotateIngestPathRequest, RotateKeyRequest, Source,
+        StageKeyRequest, Subscription, Tenant, UpdateEndpointRequest,
     },
     publish::random,
 };
@@ -52,6 +53,17 @@ repeated_calls! {
     create_subscription(CreateSubscriptionRequest) -> Subscription by subscriptions;
     /// Creates a retry policy.
     create_retry_policy(CreateRetryPolicyRequest) -> RetryPolicy by retry_policies;
+    /// Creates a version of an event type.
+    create_event_type_version(CreateEventTypeVersionRequest) -> EventTypeVersion
+        by event_type_versions;
+    /// Creates a source. The answer carries a secret that was made with it, that of a repeat within
+    /// 10 minutes too.
+    create_source(CreateSourceRequest) -> Source by sources;
+    /// Gives a source another path.
+    rotate_ingest_path(RotateIngestPathRequest) -> Source by sources;
+    /// Makes an API token. The answer carries its secret, unless it is that of a repeat: an empty one
+    /// means that the first answer was lost. Then revoke the token and make another.
+    create_api_token(CreateApiTokenRequest) -> ApiToken by api_tokens;
     /// Adds a key that does not sign yet. The answer carries its secret.
     stage_key(StageKeyRequest) -> Key by keys;
     /// Makes the staged key the active one.

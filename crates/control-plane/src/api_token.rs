@@ -5,11 +5,12 @@ use crate::{
     by::By,
     names::{ApiTokenName, TenantName},
     page::{Page, PageRequest},
+    repeat::gone,
     write::Change,
 };
 use std::sync::Arc;
 use turnbuckle_domain::{
-    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenState, Caller, Error, ResourceId, Revision,
+    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenState, Caller, Error, Made, ResourceId, Revision,
     Revocation, Role, TenantId, Timestamp,
 };
 use zeroize::Zeroizing;
@@ -37,7 +38,7 @@ pub(crate) struct ApiTokenView {
     pub(crate) state: ApiTokenState,
 }
 
-/// A fresh token; no secret when it was only validated.
+/// A fresh token; no secret when it was only validated, or made by an earlier call.
 pub(crate) struct CreatedApiToken {
     pub(crate) view: ApiTokenView,
     pub(crate) secret: Option<ApiTokenSecret>,
@@ -118,13 +119,46 @@ impl ApiTokens {
         if !by.caller.role.covers(command.role) {
             return Err(Error::PermissionDenied);
         }
+        let again = |made| self.made(tenant, command, made);
+        self.0.once(by, tenant, self.make(by, tenant, command), again).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: Option<TenantId>,
+        command: &CreateApiToken,
+    ) -> Result<CreatedApiToken, Error> {
         let secret = fresh_secret()?;
         let token = self.draft(by, tenant, command, &secret).await?;
         let name = ApiTokenName::of(&command.owner, token.slug.clone());
         let write = self.0.store.create_api_token(token, &by.change);
-        let token = self.0.create(by, &name.to_string(), write).await?;
+        let mut token = self.0.create(by, &name.to_string(), write).await?;
         let secret = (!by.validates_only()).then_some(secret);
+        if secret.is_none() {
+            // There is no secret to be told by it.
+            token.hint.clear();
+        }
         Ok(CreatedApiToken { view: self.view(name, token), secret })
+    }
+
+    /// Names are never given again, so the name leads to the token that was made. Its secret is known
+    /// to nobody who did not see the first answer: only its hash is kept.
+    async fn made(
+        &self,
+        tenant: Option<TenantId>,
+        command: &CreateApiToken,
+        made: Made,
+    ) -> Result<CreatedApiToken, Error> {
+        let slug = match &command.slug {
+            Some(slug) => slug.clone(),
+            None => own_slug(ApiTokenId::from_uuid(made.id))?,
+        };
+        let name = ApiTokenName::of(&command.owner, slug);
+        let found = self.0.store.api_token(tenant, &name.id).await?;
+        let token = found.filter(|found| found.id.uuid() == made.id).ok_or_else(gone(&name))?;
+        self.0.propagation.applied(token.meta.revision).await;
+        Ok(CreatedApiToken { view: self.view(name, token), secret: None })
     }
 
     pub(crate) async fn get(
@@ -207,7 +241,7 @@ impl ApiTokens {
         let id = ApiTokenId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
             Some(slug) => slug.clone(),
-            None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
+            None => own_slug(id)?,
         };
         Ok(ApiToken {
             id,
@@ -259,6 +293,11 @@ impl ApiTokens {
         let state = token.state(self.0.clock.now());
         ApiTokenView { name, token, state }
     }
+}
+
+/// The name of a token that was given none.
+fn own_slug(id: ApiTokenId) -> Result<ResourceId, Error> {
+    ResourceId::new(id.to_string()).map_err(Error::internal)
 }
 
 /// A token of the operating system's randomness.

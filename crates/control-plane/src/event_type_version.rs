@@ -5,12 +5,13 @@ use crate::{
     by::By,
     names::{EventTypeName, EventTypeVersionName},
     page::{Page, PageRequest},
+    repeat::gone,
     write::{Change, TRIES, named},
 };
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Caller, Compatibility, Error, EventType, EventTypeVersion, EventTypeVersionId, ResourceId,
-    Revision, TypeName, VersionName, VersionsSeen, Violations,
+    Caller, Compatibility, Error, EventType, EventTypeVersion, EventTypeVersionId, Made,
+    ResourceId, Revision, TenantId, TypeName, VersionName, VersionsSeen, Violations,
 };
 use turnbuckle_schema::{Schema, check_compatibility};
 
@@ -57,6 +58,32 @@ pub(crate) struct EventTypeVersions(pub(crate) Arc<Dependencies>);
 
 impl EventTypeVersions {
     pub(crate) async fn create(
+        &self,
+        by: &By,
+        command: &CreateEventTypeVersion,
+    ) -> Result<EventTypeVersionView, Error> {
+        let tenant = self.0.enter(&by.caller, &command.name.event_type.tenant).await?.id;
+        let again = |made| self.made(tenant, &command.name, made);
+        self.0.once(by, Some(tenant), self.make(by, command), again).await
+    }
+
+    /// The version that an earlier call made, unless it is deleted since then.
+    async fn made(
+        &self,
+        tenant: TenantId,
+        name: &EventTypeVersionName,
+        made: Made,
+    ) -> Result<EventTypeVersionView, Error> {
+        let store = &self.0.store;
+        let owner = store.event_type(tenant, &name.event_type.id).await?;
+        let owner = owner.ok_or_else(gone(name))?;
+        let found = store.event_type_version(tenant, owner.id, &name.version).await?;
+        let version = found.filter(|found| found.id.uuid() == made.id).ok_or_else(gone(name))?;
+        self.0.propagation.applied(version.meta.revision).await;
+        Ok(view(name.event_type.clone(), version))
+    }
+
+    async fn make(
         &self,
         by: &By,
         command: &CreateEventTypeVersion,

@@ -7,13 +7,15 @@ use crate::{
     key_owner::Owner,
     names::SourceName,
     page::{Page, PageRequest},
-    preset_settings, verification,
+    preset_settings,
+    repeat::gone,
+    verification,
     write::{Change, Upsert, upsert},
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Answers, Caller, Dedup, Error, EventMapping, HandshakeChoice, IngestPath, IngestToken,
-    IntakeLimits, KeyOwner, KeyRing, Labels, Ordering, ReceiptSettings, ResourceId, Revision,
+    IntakeLimits, KeyOwner, KeyRing, Labels, Made, Ordering, ReceiptSettings, ResourceId, Revision,
     SchemeChoice, Source, SourceId, SourceSettings, Tenant, TimestampWindow, Unprocessable,
     Violations,
 };
@@ -156,12 +158,62 @@ impl Sources {
         command: &CreateSource,
     ) -> Result<CreatedSource, Error> {
         let tenant = self.0.enter(&by.caller, &command.tenant).await?;
-        let source = self.draft(&tenant, command)?;
-        let name = SourceName { tenant: tenant.slug, id: source.slug.clone() };
+        let again = |made| self.made(&tenant, command, made);
+        self.0.once(by, Some(tenant.id), self.make(by, &tenant, command), again).await
+    }
+
+    async fn make(
+        &self,
+        by: &By,
+        tenant: &Tenant,
+        command: &CreateSource,
+    ) -> Result<CreatedSource, Error> {
+        let source = self.draft(tenant, command)?;
+        let name = SourceName { tenant: tenant.slug.clone(), id: source.slug.clone() };
         let (ring, secret) = self.first_ring(by, &source, command.key.as_ref())?;
         let write = self.0.store.create_source(source, ring, &by.change);
         let source = self.0.create(by, &name.to_string(), write).await?;
         Ok(CreatedSource { view: SourceView { tenant: name.tenant, source }, secret })
+    }
+
+    async fn made(
+        &self,
+        tenant: &Tenant,
+        command: &CreateSource,
+        made: Made,
+    ) -> Result<CreatedSource, Error> {
+        let slug = match &command.slug {
+            Some(slug) => slug.clone(),
+            None => own_slug(SourceId::from_uuid(made.id))?,
+        };
+        let name = SourceName { tenant: tenant.slug.clone(), id: slug };
+        let source = self.still(tenant, &name, made).await?;
+        // What the caller gave was not shown the first time either.
+        let secret = match command.key {
+            Some(WantedKey::FreshSecret) => self.secret_again(&source, &made).await?,
+            _ => None,
+        };
+        Ok(CreatedSource { view: SourceView { tenant: name.tenant, source }, secret })
+    }
+
+    /// The source that an earlier call made or changed, as it is now. Another one that has its name
+    /// since then does not count.
+    async fn still(&self, tenant: &Tenant, name: &SourceName, made: Made) -> Result<Source, Error> {
+        let found = self.0.store.source(tenant.id, &name.id).await?;
+        let source = found.filter(|found| found.id.uuid() == made.id).ok_or_else(gone(name))?;
+        self.0.propagation.applied(source.meta.revision).await;
+        Ok(source)
+    }
+
+    /// The first secret of a source once more; none when the source is deleted meanwhile.
+    async fn secret_again(&self, source: &Source, made: &Made) -> Result<Option<KeyText>, Error> {
+        let place = (source.tenant, KeyOwner::Source(source.id));
+        let ring = match self.0.store.key_ring(place.0, place.1).await {
+            Ok(ring) => ring,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(self.0.key_again(place, &ring, made)?.and_then(|(_, secret)| secret))
     }
 
     pub(crate) async fn get(
@@ -242,6 +294,15 @@ impl Sources {
         by: &By,
         command: &RotateIngestPath,
     ) -> Result<SourceView, Error> {
+        let tenant = &self.0.enter(&by.caller, &command.name.tenant).await?;
+        let again = |made| async move {
+            let source = self.still(tenant, &command.name, made).await?;
+            Ok(SourceView { tenant: command.name.tenant.clone(), source })
+        };
+        self.0.once(by, Some(tenant.id), self.give_path(by, command), again).await
+    }
+
+    async fn give_path(&self, by: &By, command: &RotateIngestPath) -> Result<SourceView, Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         let source = self
             .0
@@ -263,7 +324,7 @@ impl Sources {
         let id = SourceId::from_uuid(self.0.ids.uuid());
         let slug = match &command.slug {
             Some(slug) => slug.clone(),
-            None => ResourceId::new(id.to_string()).map_err(Error::internal)?,
+            None => own_slug(id)?,
         };
         Ok(Source {
             id,
@@ -311,6 +372,11 @@ impl Sources {
         let found = self.0.store.source(tenant.id, &name.id).await?;
         found.ok_or_else(|| Error::NotFound { resource: name.to_string() })
     }
+}
+
+/// The name of a source that was given none.
+fn own_slug(id: SourceId) -> Result<ResourceId, Error> {
+    ResourceId::new(id.to_string()).map_err(Error::internal)
 }
 
 /// A token nobody can guess, of the operating system's randomness.

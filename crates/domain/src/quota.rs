@@ -12,6 +12,8 @@ pub struct Quotas {
     pub event_types: u32,
     /// Retry policies.
     pub retry_policies: u32,
+    /// Sources.
+    pub sources: u32,
 }
 
 impl Quotas {
@@ -24,6 +26,7 @@ impl Quotas {
         subscriptions: 20_000,
         event_types: 5_000,
         retry_policies: 1_000,
+        sources: 1_000,
     };
 }
 

@@ -207,10 +207,8 @@ pub(crate) fn message(view: &ApiTokenView) -> v1::ApiToken {
 /// A new token with its secret, which is shown here and never again.
 pub(crate) fn created(created: &CreatedApiToken) -> v1::ApiToken {
     let mut message = message(&created.view);
-    match &created.secret {
-        Some(secret) => secret.reveal().clone_into(&mut message.secret),
-        // What was only validated has no secret to tell by.
-        None => message.hint.clear(),
+    if let Some(secret) = &created.secret {
+        secret.reveal().clone_into(&mut message.secret);
     }
     message
 }

@@ -64,6 +64,9 @@ repeatable_verbs!(
     RevokeKeyRequest,
     PauseRotationRequest,
     ResumeRotationRequest,
+    RotateIngestPathRequest,
+    CreateApiTokenRequest,
+    CreateEventTypeVersionRequest,
 );
 
 macro_rules! repeatable_with_secret {
@@ -103,6 +106,23 @@ impl Repeatable for v1::UpdateEndpointRequest {
 
     fn pairs(&mut self) -> Vec<&mut Pairs> {
         endpoint_pairs(&mut self.endpoint)
+    }
+}
+
+impl Repeatable for v1::CreateSourceRequest {
+    fn request_id(&mut self) -> &mut String {
+        &mut self.request_id
+    }
+
+    fn pairs(&mut self) -> Vec<&mut Pairs> {
+        let Some(source) = &mut self.source else {
+            return Vec::new();
+        };
+        vec![&mut source.labels, &mut source.scheme_settings]
+    }
+
+    fn secret(&mut self) -> Option<&mut String> {
+        Some(&mut self.secret)
     }
 }
 
@@ -214,6 +234,37 @@ mod tests {
             assert_ne!(other.content, first.content);
         }
         assert_ne!(request_key(&request(), "bob").unwrap().unwrap().content, first.content);
+    }
+
+    #[test]
+    fn a_source_is_its_pairs_and_its_secret_too() {
+        let pairs = || (0..20).map(|number| (format!("k{number}"), "v".to_owned())).collect();
+        let key = |change: fn(&mut v1::CreateSourceRequest)| {
+            let (labels, scheme_settings) = (pairs(), pairs());
+            let source = v1::Source { labels, scheme_settings, ..Default::default() };
+            let mut request = v1::CreateSourceRequest {
+                source: Some(source),
+                secret: "a secret of a sender".to_owned(),
+                request_id: ID.to_owned(),
+                ..Default::default()
+            };
+            change(&mut request);
+            request_key(&request, "alice").unwrap().unwrap()
+        };
+        let first = key(|_| {});
+        assert!((0..20).all(|_| key(|_| {}) == first));
+        let moved = |request: &mut v1::CreateSourceRequest| {
+            let source = request.source.as_mut().unwrap();
+            source.labels.remove("k1");
+        };
+        let text = |request: &mut v1::CreateSourceRequest| {
+            let source = request.source.as_mut().unwrap();
+            source.scheme_settings.insert("k1".to_owned(), "w".to_owned());
+        };
+        let secret = |request: &mut v1::CreateSourceRequest| request.secret.push('2');
+        for other in [key(moved), key(text), key(secret)] {
+            assert_ne!(other.content, first.content);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The ApiTokens service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_change, decode_once, refuse};
 use crate::{Dependencies, api_token::ApiTokens, convert::api_token as convert};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -25,7 +25,7 @@ impl Contract for Service {
         request: Request<v1::CreateApiTokenRequest>,
     ) -> Result<Response<v1::ApiToken>, Status> {
         let method = (SERVICE_NAME, "CreateApiToken");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::create)?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }

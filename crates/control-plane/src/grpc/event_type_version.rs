@@ -1,6 +1,6 @@
 //! The EventTypeVersions service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_change, decode_once, refuse};
 use crate::{
     Dependencies, convert::event_type_version as convert, event_type_version::EventTypeVersions,
 };
@@ -27,7 +27,7 @@ impl Contract for Service {
         request: Request<v1::CreateEventTypeVersionRequest>,
     ) -> Result<Response<v1::EventTypeVersion>, Status> {
         let method = (SERVICE_NAME, "CreateEventTypeVersion");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::create)?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }

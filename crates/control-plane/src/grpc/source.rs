@@ -1,6 +1,6 @@
 //! The Sources service.
 
-use super::{decode, decode_change, refuse};
+use super::{decode, decode_change, decode_once, refuse};
 use crate::{
     Dependencies,
     convert::{source as convert, source_preset as convert_preset},
@@ -30,7 +30,7 @@ impl Contract for Service {
         request: Request<v1::CreateSourceRequest>,
     ) -> Result<Response<v1::Source>, Status> {
         let method = (SERVICE_NAME, "CreateSource");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::create)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::create)?;
         let answer = self.0.create(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::created(&answer)))
     }
@@ -78,7 +78,7 @@ impl Contract for Service {
         request: Request<v1::RotateIngestPathRequest>,
     ) -> Result<Response<v1::Source>, Status> {
         let method = (SERVICE_NAME, "RotateIngestPath");
-        let (by, command) = decode_change(&self.0.0, method, request, convert::rotate_path)?;
+        let (by, command) = decode_once(&self.0.0, method, request, convert::rotate_path)?;
         let answer = self.0.rotate_path(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }

@@ -151,10 +151,13 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     match verb {
         Verb::Create(args) => {
             let dry_run = args.dry.dry_run;
-            let token = tokens.create_api_token(create(&tenant, args)).await?.into_inner();
+            let token = session.client.create_api_token(create(&tenant, args)).await?;
             session.output.one(&token)?;
             session.output.note_dry_run(dry_run)?;
-            note_secret(session, &token)
+            match dry_run {
+                true => Ok(()),
+                false => note_secret(session, &token),
+            }
         }
         Verb::List(args) => list(args, session).await,
         Verb::Get(target) => {
@@ -205,6 +208,7 @@ fn create(tenant: &str, args: CreateArgs) -> v1::CreateApiTokenRequest {
         api_token: Some(token),
         every_tenant: args.owner.every_tenant,
         validate_only: args.dry.dry_run,
+        ..Default::default()
     }
 }
 
@@ -227,7 +231,12 @@ fn update(tenant: &str, args: UpdateArgs) -> anyhow::Result<v1::UpdateApiTokenRe
 /// A token is worth nothing when nobody wrote it down.
 fn note_secret(session: &mut Session, token: &v1::ApiToken) -> anyhow::Result<()> {
     match (token.secret.is_empty(), session.output.format()) {
-        (true, _) => Ok(()),
+        // The first answer was lost, and this is that of a repeat.
+        (true, _) => session.output.note(&format!(
+            "note: the answer with the secret was lost on its way, and the secret cannot be read \
+             again; revoke {} and make another token",
+            token.name
+        )),
         (false, Format::Name) => session.output.note(&format!(
             "note: -o name does not show the secret, and it cannot be read again; revoke {} and \
              make another token",

@@ -90,8 +90,8 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Create(args) => {
             let dry_run = args.mode.dry.dry_run;
             let request = create(event_type(&args.version.event_type)?, args)?;
-            let made = versions.create_event_type_version(request).await?;
-            session.output.one(made.get_ref())?;
+            let made = session.client.create_event_type_version(request).await?;
+            session.output.one(&made)?;
             session.output.note_dry_run(dry_run)
         }
         Verb::Get(args) => {
@@ -135,5 +135,6 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEventTyp
         }),
         validate_only: args.mode.dry.dry_run,
         allow_existing: args.mode.upsert,
+        ..Default::default()
     })
 }

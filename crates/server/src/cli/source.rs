@@ -131,24 +131,25 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let full = |given: &str| Collection::Sources.name(&parent, given);
     let source = match verb {
         Verb::Create(args) if args.mode.upsert => {
-            sources.update_source(upsert(create(parent, args)?)?).await?
+            sources.update_source(upsert(create(parent, args)?)?).await?.into_inner()
         }
-        Verb::Create(args) => sources.create_source(create(parent, args)?).await?,
+        Verb::Create(args) => session.client.create_source(create(parent, args)?).await?,
         Verb::Get(target) => {
             let name = full(&target.name)?;
-            sources.get_source(v1::GetSourceRequest { name }).await?
+            sources.get_source(v1::GetSourceRequest { name }).await?.into_inner()
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
-            sources.update_source(update(name, args)?).await?
+            sources.update_source(update(name, args)?).await?.into_inner()
         }
         Verb::RotatePath(args) => {
             let request = v1::RotateIngestPathRequest {
                 name: full(&args.target.name)?,
                 etag: args.target.etag,
                 overlap: args.overlap.map(Span::to_proto),
+                ..Default::default()
             };
-            sources.rotate_ingest_path(request).await?
+            session.client.rotate_ingest_path(request).await?
         }
         Verb::List(args) => {
             return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
@@ -167,9 +168,9 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Presets(args) => return presets(args, session).await,
     };
-    session.output.one(source.get_ref())?;
+    session.output.one(&source)?;
     session.output.note_dry_run(dry_run)?;
-    session.output.note_secret(&source.get_ref().verification_secret)
+    session.output.note_secret(&source.verification_secret)
 }
 
 async fn presets(args: PresetArgs, session: &mut Session) -> anyhow::Result<()> {
@@ -199,6 +200,7 @@ fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateSourceRe
         secret: read_secret(args.secret_file.as_deref())?,
         generate_secret: args.generate_secret,
         validate_only: args.mode.dry.dry_run,
+        ..Default::default()
     })
 }
 

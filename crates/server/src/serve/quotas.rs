@@ -35,6 +35,12 @@ pub struct QuotaArgs {
         env = "TURNBUCKLE_MAX_RETRY_POLICIES"
     )]
     pub max_retry_policies: u32,
+    /// Most sources of one tenant.
+    #[arg(
+        long, value_name = "N", value_parser = range(), default_value_t = DEFAULTS.sources,
+        env = "TURNBUCKLE_MAX_SOURCES"
+    )]
+    pub max_sources: u32,
 }
 
 impl QuotaArgs {
@@ -44,6 +50,7 @@ impl QuotaArgs {
             subscriptions: self.max_subscriptions,
             event_types: self.max_event_types,
             retry_policies: self.max_retry_policies,
+            sources: self.max_sources,
         }
     }
 }
@@ -55,6 +62,7 @@ impl Default for QuotaArgs {
             max_subscriptions: DEFAULTS.subscriptions,
             max_event_types: DEFAULTS.event_types,
             max_retry_policies: DEFAULTS.retry_policies,
+            max_sources: DEFAULTS.sources,
         }
     }
 }

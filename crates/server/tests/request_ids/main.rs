@@ -6,3 +6,6 @@ mod deleted;
 mod lists;
 mod preview;
 mod repeats;
+mod sources;
+mod tokens;
+mod versions;

@@ -30,6 +30,7 @@ impl ApiTokenStore for ConfigDb {
     ) -> Result<ApiToken, Error> {
         let mut write = Write::begin(&self.db).await?;
         let name = name(&write, &token).await?;
+        write.remember(token.tenant, (token.id.uuid(), None), by).await?;
         room_for_another(&write, &token, &name).await?;
         let mut added = token;
         added.meta.revision = write.revision;

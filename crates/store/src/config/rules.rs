@@ -39,6 +39,7 @@ counted! {
     subscription: subscriptions, "--max-subscriptions";
     event_type: event_types, "--max-event-types";
     retry_policy: retry_policies, "--max-retry-policies";
+    source: sources, "--max-sources";
 }
 
 /// The tenant has no more of these than it may. Asked after the row is in: writers take turns, so

@@ -2,22 +2,26 @@
 
 use super::{
     entity::source,
+    request,
     ring_tables::{OfSources, RingOwner},
-    rings,
+    rings, rules,
     write::Write,
 };
 use sea_orm::DatabaseConnection;
-use turnbuckle_domain::{ChangeContext, Error, KeyRing, Revision, Source, Timestamp};
+use turnbuckle_domain::{ChangeContext, Error, KeyRing, Quotas, Revision, Source, Timestamp};
 
 pub(super) async fn create(
-    db: &DatabaseConnection,
+    (db, quotas): (&DatabaseConnection, &Quotas),
     source: &Source,
     ring: &KeyRing,
     by: &ChangeContext,
 ) -> Result<Source, Error> {
     let mut write = Write::begin(db).await?;
     let parent = write.tenant_name(source.tenant).await?;
+    let made = (source.id.uuid(), request::newest_key(ring));
+    write.remember(Some(source.tenant), made, by).await?;
     let created = write.insert::<source::Entity>(&parent, source).await?;
+    rules::quota::<source::Entity>(&write, &parent, created.tenant, quotas).await?;
     rings::insert::<OfSources>(&mut write, RingOwner::from(&created), ring).await?;
     write.commit(by).await?;
     Ok(created)
@@ -31,6 +35,7 @@ pub(super) async fn update(
 ) -> Result<Source, Error> {
     let mut write = Write::begin(db).await?;
     let parent = write.tenant_name(source.tenant).await?;
+    write.remember(Some(source.tenant), (source.id.uuid(), None), by).await?;
     let updated = write.replace::<source::Entity>(&parent, source, expected).await?;
     write.commit(by).await?;
     Ok(updated)

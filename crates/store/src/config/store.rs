@@ -139,6 +139,7 @@ impl ConfigStore for ConfigDb {
     ) -> Result<EventTypeVersion, Error> {
         let mut write = Write::begin(&self.db).await?;
         let owner = versions::owner(&write, &version).await?;
+        write.remember(Some(version.tenant), (version.id.uuid(), None), by).await?;
         versions::may_follow(&write, &owner, &version, seen).await?;
         let created = write.insert::<event_type_version::Entity>(&owner.1, &version).await?;
         write.commit(by).await?;
@@ -447,7 +448,7 @@ impl ConfigStore for ConfigDb {
         ring: KeyRing,
         by: &ChangeContext,
     ) -> Result<Source, Error> {
-        sources::create(&self.db, &source, &ring, by).await
+        sources::create((&self.db, &self.quotas), &source, &ring, by).await
     }
 
     async fn source(&self, tenant: TenantId, slug: &ResourceId) -> Result<Option<Source>, Error> {

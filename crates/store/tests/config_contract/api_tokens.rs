@@ -28,7 +28,7 @@ on_both_backends!(
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A token made at one second that expires after a day.
-fn token(owner: Option<TenantId>, slug: &str) -> ApiToken {
+pub(crate) fn token(owner: Option<TenantId>, slug: &str) -> ApiToken {
     let uuid = Uuid::now_v7();
     let mut random = [0; 32];
     random[..16].copy_from_slice(uuid.as_bytes());

@@ -2,19 +2,22 @@
 
 use crate::common::{at, by, endpoint, on_both_backends, ring};
 use crate::fixture::{Fixture, event_type, retry_policy, subscription};
+use crate::sources::{made as made_source, source};
 use std::sync::Arc;
-use turnbuckle_domain::{ConfigStore as _, Error, Quotas, Tombstones as _};
+use turnbuckle_domain::{ConfigStore as _, Error, KeyRing, Quotas, Tombstones as _};
 use turnbuckle_store::config::ConfigDb;
 
 on_both_backends!(
     every_kind_has_its_own_bound,
+    sources_have_their_own_bound_and_a_deleted_one_makes_room,
     concurrent_creators_cannot_pass_the_bound_together,
     a_deleted_resource_makes_room_and_needs_it_to_come_back,
     a_tenant_does_not_use_up_what_another_may_have,
 );
 
 /// One of each.
-const ONE: Quotas = Quotas { endpoints: 1, subscriptions: 1, event_types: 1, retry_policies: 1 };
+const ONE: Quotas =
+    Quotas { endpoints: 1, subscriptions: 1, event_types: 1, retry_policies: 1, sources: 1 };
 
 fn bounded(fixture: &Fixture, quotas: Quotas) -> ConfigDb {
     ConfigDb::new(fixture.db.clone()).with_quotas(quotas)
@@ -50,6 +53,23 @@ async fn every_kind_has_its_own_bound(fixture: &Fixture) {
     assert_eq!(fixture.revision().await, before);
     // What is there can still be changed.
     config.update_endpoint(orders.clone(), orders.meta.revision, &by()).await.unwrap();
+}
+
+async fn sources_have_their_own_bound_and_a_deleted_one_makes_room(fixture: &Fixture) {
+    let config = bounded(fixture, ONE);
+    let (acme, other) = (fixture.tenant("acme").await, fixture.tenant("other").await);
+    let first = made_source(fixture, &acme, "a").await;
+    let before = fixture.revision().await;
+    let create =
+        async |slug| config.create_source(source(acme.id, slug), KeyRing::default(), &by()).await;
+    let expected = ("tenants/acme".to_owned(), "sources", 1, "--max-sources");
+    assert_eq!(refused(create("b").await), expected);
+    assert_eq!(fixture.revision().await, before);
+    // What is there can still be changed, and others have as many.
+    let first = config.update_source(first.clone(), first.meta.revision, &by()).await.unwrap();
+    config.create_source(source(other.id, "a"), KeyRing::default(), &by()).await.unwrap();
+    config.delete_source(&first, at(9), &by()).await.unwrap();
+    create("b").await.unwrap();
 }
 
 async fn concurrent_creators_cannot_pass_the_bound_together(fixture: &Fixture) {

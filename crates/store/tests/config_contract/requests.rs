@@ -1,17 +1,20 @@
 //! Remembered requests.
 
 use crate::common::{at, by, endpoint, id, key, on_both_backends, ring, tenant};
-use crate::fixture::{Fixture, event_type, refusal, retry_policy, subscription};
+use crate::fixture::{Fixture, event_type, refusal, retry_policy, seen, subscription, version};
+use crate::{api_tokens, sources};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    ChangeContext, ConfigStore as _, Error, RequestKey, RequestLog as _, TenantId, Timestamp,
-    request_limits,
+    ApiTokenStore as _, ChangeContext, ConfigStore as _, Error, KeyRing, RequestKey,
+    RequestLog as _, TenantId, Timestamp, request_limits,
 };
 use uuid::Uuid;
 
 on_both_backends!(
     a_repeat_finds_what_the_first_call_made,
     every_kind_of_creation_is_remembered,
+    sources_and_their_paths_are_remembered,
+    versions_and_tokens_are_remembered,
     other_content_under_the_same_id_is_refused,
     of_fifty_concurrent_repeats_one_makes_a_resource,
     a_refused_change_is_not_remembered,
@@ -79,6 +82,55 @@ async fn every_kind_of_creation_is_remembered(fixture: &Fixture) {
     // A repeat is told from a writer whose etag is old.
     let again = config.update_key_ring(acme.id, orders.id.into(), twin, expected, &request).await;
     assert_eq!(refusal(again).0, "ALREADY_EXISTS");
+}
+
+async fn sources_and_their_paths_are_remembered(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    let request = requested(Uuid::now_v7(), 7);
+    let (key, wanted) = (sources::key(), sources::source(acme.id, "git"));
+    let first = KeyRing::with_first(key.clone(), at(1));
+    let git = config.create_source(wanted, first, &request).await.unwrap();
+    let found = config.made_before(Some(acme.id), &request).await.unwrap().unwrap();
+    assert_eq!((found.id, found.key), (git.id.uuid(), Some(key.id)));
+    let again = config.create_source(sources::source(acme.id, "other"), ring(), &request).await;
+    assert_eq!(refusal(again).0, "ALREADY_EXISTS");
+    assert_eq!(config.sources(acme.id, None, 10).await.unwrap(), std::slice::from_ref(&git));
+
+    let request = requested(Uuid::now_v7(), 7);
+    let seen = git.meta.revision;
+    let rotated = config.update_source(git.clone(), seen, &request).await.unwrap();
+    let found = config.made_before(Some(acme.id), &request).await.unwrap().unwrap();
+    assert_eq!((found.id, found.key), (git.id.uuid(), None));
+    // A repeat is told from a writer whose etag is old, and from one whose etag is not.
+    for revision in [seen, rotated.meta.revision] {
+        let again = config.update_source(git.clone(), revision, &request).await;
+        assert_eq!(refusal(again).0, "ALREADY_EXISTS");
+    }
+}
+
+async fn versions_and_tokens_are_remembered(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    let paid = config.create_event_type(event_type(acme.id, "a.b"), &by()).await.unwrap();
+    let request = requested(Uuid::now_v7(), 7);
+    let one = version(&paid, "1");
+    let one = config.create_event_type_version(one, seen(&paid, None), &request).await.unwrap();
+    assert_eq!(made(fixture, acme.id, &request).await, Some(one.id.uuid()));
+    let two = version(&paid, "2");
+    let two = config.create_event_type_version(two, seen(&paid, Some(&one)), &request).await;
+    assert_eq!(refusal(two).0, "ALREADY_EXISTS");
+
+    for owner in [Some(acme.id), None] {
+        let request = requested(Uuid::now_v7(), 7);
+        let token = api_tokens::token(owner, "ci");
+        let token = config.create_api_token(token, &request).await.unwrap();
+        let found = config.made_before(owner, &request).await.unwrap().unwrap();
+        assert_eq!((found.id, found.key), (token.id.uuid(), None));
+        let again = config.create_api_token(api_tokens::token(owner, "cd"), &request).await;
+        assert_eq!(refusal(again).0, "ALREADY_EXISTS");
+        assert_eq!(config.api_tokens(owner, None, None, 10).await.unwrap(), [token]);
+    }
 }
 
 async fn other_content_under_the_same_id_is_refused(fixture: &Fixture) {

@@ -36,7 +36,7 @@ fn token() -> IngestToken {
     IngestToken::from_random(bytes)
 }
 
-fn source(tenant: TenantId, slug: &str) -> Source {
+pub(crate) fn source(tenant: TenantId, slug: &str) -> Source {
     let mut path = IngestPath::new(token());
     path.rotate(token(), DAY, at(5));
     Source {
@@ -61,7 +61,7 @@ fn source(tenant: TenantId, slug: &str) -> Source {
     }
 }
 
-fn key() -> Key {
+pub(crate) fn key() -> Key {
     let uuid = Uuid::now_v7();
     let sealed = SealedSecret::from_bytes(uuid.as_bytes().to_vec());
     let fingerprint = "0123456789abcdef".to_owned();
