@@ -118,7 +118,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Subscription(verb) => subscription::run(verb, &mut session).await,
         Command::RetryPolicy(verb) => retry_policy::run(verb, &mut session).await,
         Command::Key(verb) => key::run(verb, &mut session).await,
-        Command::Source(verb) => source::run(verb, &mut session).await,
+        Command::Source(verb) => Box::pin(source::run(verb, &mut session)).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
         Command::Receipt(verb) => receipt::run(verb, &mut session).await,
