@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 use tonic::Code;
 use turnbuckle_proto::v1::{
-    DeliveryState, Endpoint, ListNodesRequest, RotateKeyRequest, WatchRequest,
+    DeliveryState, Endpoint, ListNodesRequest, Node, RotateKeyRequest, WatchRequest,
     watch_response::Message,
 };
 use turnbuckle_signing::{Profile, VerifyOptions, VerifyingKey, verify};
@@ -245,9 +245,10 @@ async fn a_process_of_all_roles_is_a_node_too() -> anyhow::Result<()> {
     let request = ListNodesRequest { live: true };
     eventually("the process reports its revision", async || {
         let list = scene.client.nodes().list_nodes(request).await?.into_inner();
-        let [node] = list.nodes.as_slice() else { return Ok(None) };
-        anyhow::ensure!(node.name == "nodes/delivery.solo", "{}", node.name);
-        Ok((node.lag == 0 && node.applied_revision == list.revision).then_some(()))
+        let names: Vec<&str> = list.nodes.iter().map(|node| node.name.as_str()).collect();
+        let has_all = names == ["nodes/delivery.solo", "nodes/ingress.solo"];
+        let is_current = |node: &Node| node.lag == 0 && node.applied_revision == list.revision;
+        Ok((has_all && list.nodes.iter().all(is_current)).then_some(()))
     })
     .await
 }

@@ -204,7 +204,9 @@ mod tests {
             assert_eq!(role.covers(Role::Admin), role == Role::Admin, "{role:?}");
         }
         assert!(Role::Operator.covers(Role::Publisher));
-        assert!(Role::Publisher.covers(Role::Viewer));
+        assert!(Role::Operator.covers(Role::Viewer));
+        // Viewers see nodes.
+        assert!(!Role::Publisher.covers(Role::Viewer));
         assert!(!Role::Publisher.covers(Role::Auditor));
         assert!(!Role::Viewer.covers(Role::Publisher));
     }
