@@ -85,6 +85,11 @@ async fn files_make_a_tenant_and_applying_twice_changes_nothing() -> anyhow::Res
     assert_eq!(planned.lines().filter(|line| line.starts_with("+ ")).count(), 5, "{planned}");
     assert_eq!(repository.says(&["endpoint", "list", "-o", "name"])?, "");
 
+    let (code, told) =
+        repository.fails(&["apply", "-f", ".", "--secrets-file", "no/such/folder"])?;
+    assert!(code == Some(1) && told.contains("--secrets-file"), "{told}");
+    assert_eq!(repository.says(&["endpoint", "list", "-o", "name"])?, "", "a secret was lost");
+
     repository.says(&["apply", "-f", ".", "--secrets-file", "secrets"])?;
     let secrets = std::fs::read_to_string(repository.folder.path().join("secrets"))?;
     assert!(secrets.starts_with("tenants/default/endpoints/shop whsec_"), "no secret was kept");

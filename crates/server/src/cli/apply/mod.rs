@@ -20,6 +20,7 @@ use super::{
     global::Session,
     values::parse_pair,
 };
+use anyhow::Context as _;
 use kind::KINDS;
 use manifest::Document;
 use remote::{Remote, Update};
@@ -27,6 +28,7 @@ use report::{Action, Outcome};
 use serde_json::Value;
 use std::{
     collections::{BTreeSet, HashSet},
+    fs::{File, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
 };
@@ -65,7 +67,7 @@ struct Apply<'a> {
     outcomes: Vec<Outcome>,
     /// Names that a dry run would have made by now.
     planned: HashSet<String>,
-    secrets: Vec<(String, String)>,
+    secrets: Secrets,
     failure: Option<Status>,
 }
 
@@ -73,12 +75,14 @@ pub(super) async fn apply(args: ApplyArgs, session: &mut Session) -> anyhow::Res
     let documents = manifest::read(&args.files, &session.parent)?;
     let remote = Remote::new(&session.client)?;
     check_all(&remote, &documents)?;
+    // Before anything is made: a secret that cannot be kept is lost.
+    let secrets = Secrets::open(args.secrets_file.as_deref().filter(|_| !args.dry_run))?;
     let mut apply = Apply {
         args: &args,
         remote,
         outcomes: Vec::with_capacity(documents.len()),
         planned: HashSet::new(),
-        secrets: Vec::new(),
+        secrets,
         failure: None,
     };
     for document in &documents {
@@ -97,7 +101,7 @@ pub(super) async fn apply(args: ApplyArgs, session: &mut Session) -> anyhow::Res
         _ => Ok(()),
     };
     let Apply { outcomes, secrets, failure, .. } = apply;
-    keep_secrets(&args, session, &secrets)?;
+    secrets.tell(&args, session)?;
     report::show(&mut session.output, &outcomes, args.dry_run)?;
     pruned?;
     match failure {
@@ -154,13 +158,13 @@ impl Apply<'_> {
         if action == Action::Created {
             self.planned.insert(name.clone());
         }
-        if let Some(Value::String(secret)) =
-            after.and_then(|mut after| after.remove("signingSecret"))
-        {
-            self.secrets.push((name.clone(), secret));
-        }
+        let secret = after.and_then(|mut after| after.remove("signingSecret"));
+        let kept = match secret {
+            Some(Value::String(secret)) => self.secrets.keep(&name, &secret),
+            _ => Ok(()),
+        };
         self.outcomes.push(Outcome { name, action, changes });
-        Ok(())
+        kept.map_err(|error| Status::unknown(error.to_string()))
     }
 
     /// Whether the server refuses only because a dry run has not made what the document needs.
@@ -225,31 +229,46 @@ fn note_unlabelled(
     ))
 }
 
-/// Writes the secrets, for the owner's eyes only, or says what became of them.
-fn keep_secrets(
-    args: &ApplyArgs,
-    session: &mut Session,
-    secrets: &[(String, String)],
-) -> anyhow::Result<()> {
-    if secrets.is_empty() {
-        return Ok(());
+/// Secrets that the server shows once. Each is on the disk before the next document is applied.
+struct Secrets {
+    file: Option<File>,
+    made: usize,
+}
+
+impl Secrets {
+    /// Opens the file, for its owner's eyes only, if there is to be one.
+    fn open(path: Option<&str>) -> anyhow::Result<Self> {
+        let open = |path: &str| {
+            let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+            file.with_context(|| format!("cannot write --secrets-file {path}"))
+        };
+        Ok(Self { file: path.map(open).transpose()?, made: 0 })
     }
-    let made = match secrets.len() {
-        1 => "1 signing secret".to_owned(),
-        count => format!("{count} signing secrets"),
-    };
-    let Some(path) = &args.secrets_file else {
-        return session.output.note(&format!(
-            "note: made and not shown: {made}; give --secrets-file to keep such secrets, or make others \
-             with `turnbuckle key rotate`"
-        ));
-    };
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-    for (name, secret) in secrets {
-        writeln!(file, "{name} {secret}")?;
+
+    fn keep(&mut self, name: &str, secret: &str) -> anyhow::Result<()> {
+        self.made += 1;
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let written = writeln!(file, "{name} {secret}").and_then(|()| file.sync_all());
+        written.with_context(|| {
+            format!("{name} was made, but its secret was not kept: run `turnbuckle key rotate`")
+        })
     }
-    file.sync_all()?;
-    session.output.note(&format!("note: added to {path}: {made}"))
+
+    /// Says what became of them.
+    fn tell(&self, args: &ApplyArgs, session: &mut Session) -> anyhow::Result<()> {
+        let made = match self.made {
+            0 => return Ok(()),
+            1 => "1 signing secret".to_owned(),
+            count => format!("{count} signing secrets"),
+        };
+        match &args.secrets_file {
+            Some(path) => session.output.note(&format!("note: added to {path}: {made}")),
+            None => session.output.note(&format!(
+                "note: made and not shown: {made}; give --secrets-file to keep such secrets, or make \
+                 others with `turnbuckle key rotate`"
+            )),
+        }
+    }
 }
 
 fn unfinished(
