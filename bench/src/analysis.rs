@@ -29,7 +29,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    const fn has(self, at_us: i64) -> bool {
+    pub(crate) const fn has(self, at_us: i64) -> bool {
         self.from_us <= at_us && at_us < self.to_us
     }
 

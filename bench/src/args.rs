@@ -8,6 +8,8 @@ const ENDPOINTS_MAX: u16 = 256;
 const PAYLOAD_MAX: u32 = 256 * 1024;
 /// Below this there is no room for the payload's own fields.
 const PAYLOAD_MIN: u32 = 64;
+/// Below this there is no room for an envelope around it.
+const BODY_MIN: i64 = 256;
 /// What the server takes for one batch.
 const BATCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Longest measured window: a soak test needs another tool.
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Publish a load, receive it, and print what it took. Exits with 1 when an event was lost.
     Deliver(Box<DeliverArgs>),
+    /// Send signed requests to the ingress, and print what accepting them takes. Exits with 1 when an
+    /// acknowledged event is unknown afterwards.
+    Ingest(IngestArgs),
     /// Read and write configuration call by call, and print how fast that is.
     Config(ConfigArgs),
     /// Run the standard cases one after the other (a few minutes). Exits with 1 on a loss.
@@ -100,6 +105,62 @@ impl DeliverArgs {
             u64::from(self.batch) * u64::from(self.payload) <= BATCH_BYTES_MAX,
             "a batch carries at most 4 MiB: lower --batch or --payload"
         );
+        anyhow::ensure!(
+            self.store == StoreKind::Postgres || self.database_url.is_none(),
+            "--database-url needs --store postgres"
+        );
+        Ok(())
+    }
+
+    pub(crate) const fn warm_up(&self) -> Duration {
+        Duration::from_secs(self.warm_up)
+    }
+
+    pub(crate) const fn window(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct IngestArgs {
+    /// Where the server keeps its data.
+    #[arg(long, value_enum, default_value = "embedded")]
+    pub(crate) store: StoreKind,
+    /// A Postgres database that may be migrated and filled [default: a throw-away cluster].
+    #[arg(long, env = "TURNBUCKLE_BENCH_DATABASE_URL", hide_env_values = true)]
+    pub(crate) database_url: Option<DatabaseUrl>,
+    /// Size of a body in bytes, about.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(BODY_MIN..=i64::from(PAYLOAD_MAX)))]
+    pub(crate) payload: u32,
+    /// Requests per second, on a fixed schedule, or max: as fast as --connections are answered.
+    #[arg(long, default_value = "max")]
+    pub(crate) rate: Rate,
+    /// Length of the measured window.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    pub(crate) seconds: u64,
+    /// Seconds of the same load before it, which are not measured.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=60))]
+    pub(crate) warm_up: u64,
+    /// Connections, each with one request under way.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) connections: u16,
+    /// Requests with a wrong signature besides, per second.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub(crate) forged: u32,
+    /// Connections besides that never finish a request.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=2_000))]
+    pub(crate) slow: u16,
+    /// The `turnbuckle` binary [default: the one beside this program].
+    #[arg(long, env = "TURNBUCKLE_BIN")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl IngestArgs {
+    /// Checks what clap cannot.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.store == StoreKind::Postgres || self.database_url.is_none(),
             "--database-url needs --store postgres"

@@ -17,6 +17,7 @@ mod clock;
 mod config;
 mod database;
 mod deliver;
+mod ingest;
 mod pacer;
 mod payload;
 mod probe;
@@ -29,6 +30,7 @@ mod server;
 mod setup;
 mod suite;
 mod targets;
+mod turns;
 
 use args::{Arguments, Command};
 use clap::Parser as _;
@@ -66,6 +68,7 @@ async fn until_signal(command: Command) -> anyhow::Result<ExitCode> {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Deliver(args) => deliver::command(*args).await,
+        Command::Ingest(args) => ingest::command(args).await,
         Command::Config(args) => config::command(args).await,
         Command::Suite(args) => suite::command(args).await,
         Command::Receiver(args) => receiver::run(args).await.map(|()| ExitCode::SUCCESS),

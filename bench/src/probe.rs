@@ -1,6 +1,12 @@
 //! Cumulative figures of all processes at one moment.
 
-use crate::{clock, database::Counters, procfs, rig::Rig};
+use crate::{
+    clock,
+    database::{Counters, Database},
+    procfs,
+    rig::Rig,
+    server::Server,
+};
 
 /// CPU seconds and database counters so far.
 #[derive(Clone, Copy, Debug)]
@@ -18,17 +24,25 @@ pub(crate) struct Probe {
 
 impl Probe {
     pub(crate) async fn take(rig: &Rig) -> anyhow::Result<Self> {
-        let database = rig.database.as_ref();
+        Self::of(&rig.server, rig.database.as_ref(), Some(rig.receiver.pid()?)).await
+    }
+
+    /// The same without a rig.
+    pub(crate) async fn of(
+        server: &Server,
+        database: Option<&Database>,
+        receiver: Option<u32>,
+    ) -> anyhow::Result<Self> {
         let store_cpu = match database {
             Some(database) => database.cpu_seconds()?,
             None => None,
         };
         let mut probe = Self {
             at_us: clock::now_us(),
-            server_cpu: procfs::cpu_seconds(rig.server.pid()?)?,
+            server_cpu: procfs::cpu_seconds(server.pid()?)?,
             store_cpu,
             publisher_cpu: procfs::cpu_seconds(std::process::id())?,
-            receiver_cpu: procfs::cpu_seconds(rig.receiver.pid()?)?,
+            receiver_cpu: receiver.map_or(Ok(0.0), procfs::cpu_seconds)?,
             counters: None,
             counters_at_us: 0,
         };

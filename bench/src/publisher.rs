@@ -1,21 +1,10 @@
 //! The publisher: a fixed number of calls in flight, and a record of each event.
 
-use crate::{
-    args::{DeliverArgs, Rate},
-    clock, pacer, payload,
-    targets::Targets,
-};
+use crate::{args::DeliverArgs, clock, payload, targets::Targets, turns::Turns};
 use anyhow::Context as _;
 use bytes::Bytes;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -62,17 +51,7 @@ struct Plan {
     event_types: Vec<String>,
     payloads: Vec<Bytes>,
     batch: u16,
-    next: AtomicU32,
-    turn: Turn,
-    begin_us: i64,
-}
-
-/// Who says when the next call may start.
-enum Turn {
-    /// The answer to the one before, until the time is over.
-    Answered { end_us: i64 },
-    /// A schedule.
-    Due { gate: Arc<Semaphore>, schedule: pacer::Schedule },
+    turns: Turns,
 }
 
 impl Publisher {
@@ -94,13 +73,8 @@ impl Publisher {
             event_types: targets.event_types(),
             payloads: payload::variants(usize::try_from(args.payload)?),
             batch: args.batch,
-            next: AtomicU32::new(0),
-            turn: Turn::of(args),
-            begin_us: clock::now_us(),
+            turns: Turns::start(args.rate, args.warm_up() + args.window(), args.batch),
         });
-        if let Turn::Due { gate, schedule } = &plan.turn {
-            pacer::start(*schedule, Instant::now(), Arc::clone(gate));
-        }
         let mut workers = JoinSet::new();
         for channel in channels.iter().cycle().take(usize::from(args.in_flight)) {
             let client =
@@ -112,7 +86,7 @@ impl Publisher {
 
     /// When it started.
     pub(crate) fn begin_us(&self) -> i64 {
-        self.plan.begin_us
+        self.plan.turns.begin_us()
     }
 
     /// Waits for the last answers.
@@ -128,60 +102,18 @@ impl Publisher {
             anyhow::Ok(())
         });
         all.await.context("publishes were not answered")??;
-        if let Turn::Due { schedule, .. } = &self.plan.turn {
-            let taken = u64::try_from(published.sent.len())?;
-            published.not_sent = schedule.total.saturating_sub(taken);
-        }
+        published.not_sent = self.plan.turns.missing(u64::try_from(published.sent.len())?);
         Ok(published)
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        if let Turn::Due { gate, .. } = &self.plan.turn {
-            gate.close();
-        }
-    }
-}
-
-impl Turn {
-    fn of(args: &DeliverArgs) -> Self {
-        let span = args.warm_up() + args.window();
-        match args.rate {
-            Rate::Max => Self::Answered { end_us: clock::now_us() + clock::us(span) },
-            Rate::PerSecond(per_second) => {
-                let batch = u64::from(args.batch);
-                let total = u64::from(per_second) * span.as_secs() / batch * batch;
-                let schedule = pacer::Schedule { per_second, total };
-                Self::Due { gate: Arc::new(Semaphore::new(0)), schedule }
-            }
-        }
+        self.plan.turns.close();
     }
 }
 
 impl Plan {
-    /// Waits for a turn; gives the first event of the call, or `None` at the end.
-    async fn turn(&self) -> Option<u32> {
-        match &self.turn {
-            Turn::Answered { end_us } if clock::now_us() >= *end_us => return None,
-            Turn::Answered { .. } => {}
-            Turn::Due { gate, .. } => {
-                gate.acquire_many(u32::from(self.batch)).await.ok()?.forget();
-            }
-        }
-        // Only the number matters; nothing else is published with it.
-        Some(self.next.fetch_add(u32::from(self.batch), Ordering::Relaxed))
-    }
-
-    fn start_us(&self, event: u32, now_us: i64) -> i64 {
-        match &self.turn {
-            Turn::Answered { .. } => now_us,
-            Turn::Due { schedule, .. } => {
-                self.begin_us + clock::us(schedule.offset(u64::from(event)))
-            }
-        }
-    }
-
     fn event(&self, number: u32) -> v1::Event {
         let pick = |length: usize| usize::try_from(number).unwrap_or(0) % length;
         v1::Event {
@@ -224,7 +156,7 @@ impl Plan {
 async fn work(mut client: EventsClient<Channel>, plan: Arc<Plan>) -> (Vec<Sent>, Option<Status>) {
     let mut sent = Vec::with_capacity(1024);
     let mut refusal = None;
-    while let Some(first) = plan.turn().await {
+    while let Some(first) = plan.turns.next().await {
         let now_us = clock::now_us();
         let answer = if plan.batch == 1 {
             plan.call_one(&mut client, first).await.map(|()| vec![true])
@@ -240,28 +172,13 @@ async fn work(mut client: EventsClient<Channel>, plan: Arc<Plan>) -> (Vec<Sent>,
             let is_accepted = accepted.get(index).copied().unwrap_or(false);
             sent.push(Sent {
                 event,
-                start_us: plan.start_us(event, now_us),
+                start_us: plan.turns.start_us(event, now_us),
                 accepted_us: is_accepted.then_some(answered_us),
             });
         }
-        if accepted.is_empty() && matches!(plan.turn, Turn::Answered { .. }) {
+        if accepted.is_empty() && plan.turns.is_closed_loop() {
             sleep(REFUSAL_PAUSE).await;
         }
     }
     (sent, refusal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::tests::parse;
-
-    #[test]
-    fn a_schedule_covers_warm_up_and_window_in_whole_batches() {
-        let args = parse(&["--rate", "100", "--seconds", "3", "--warm-up", "1", "--batch", "30"]);
-        let Turn::Due { schedule, .. } = Turn::of(&args) else {
-            unreachable!("a rate makes a schedule")
-        };
-        assert_eq!(schedule.total, 390);
-    }
 }

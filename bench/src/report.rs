@@ -56,7 +56,7 @@ pub(crate) struct CpuSplit {
     pub(crate) receiver: Option<f64>,
 }
 
-fn rate<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rate<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
     match rate {
         Rate::Max => serializer.serialize_str("max"),
         Rate::PerSecond(rate) => serializer.serialize_u32(*rate),
@@ -131,16 +131,16 @@ impl CpuSplit {
 }
 
 /// A quotient; `None` when there was nothing to divide by.
-fn per(amount: f64, count: f64) -> Option<f64> {
+pub(crate) fn per(amount: f64, count: f64) -> Option<f64> {
     (count > 0.0).then(|| (amount / count * 1e4).round() / 1e4)
 }
 
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 events")]
-fn count(number: usize) -> f64 {
+pub(crate) fn count(number: usize) -> f64 {
     number as f64
 }
 

@@ -4,7 +4,7 @@ use crate::args::DatabaseUrl;
 use anyhow::{Context as _, bail};
 use std::{
     fs::{self, File},
-    net::TcpListener,
+    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -32,6 +32,7 @@ const PROGRAM: &str = "turnbuckle";
 pub(crate) struct Server {
     child: Child,
     url: String,
+    ingress: SocketAddr,
     // Last, so that the process is gone before its files are.
     directory: TempDir,
 }
@@ -46,21 +47,22 @@ impl Server {
             migrate(program, url).await?;
         }
         let directory = tempfile::Builder::new().prefix("turnbuckle-bench-").tempdir()?;
-        let api = free_address()?;
+        let (api, ingress) = (free_address()?, free_address()?);
         let mut command = clean_command(program);
         command
             .args(["serve", "--dev", "--allow-egress", "127.0.0.0/8", "--log", "warn"])
             .arg("--data-dir")
             .arg(directory.path().join("data"))
             .args(["--api-listen", &api])
-            .args(["--ingress-listen", &free_address()?, "--admin-listen", &free_address()?])
+            .args(["--ingress-listen", &ingress, "--admin-listen", &free_address()?])
             .stderr(File::create(directory.path().join(LOG_FILE))?);
         if let Some(url) = database {
             command.env("TURNBUCKLE_DATABASE_URL", url.expose());
         }
         let child = command.spawn();
         let child = child.with_context(|| format!("cannot run {}", program.display()))?;
-        let mut server = Self { child, url: format!("http://{api}"), directory };
+        let mut server =
+            Self { child, url: format!("http://{api}"), ingress: ingress.parse()?, directory };
         match timeout(START_TIMEOUT, server.wait_until_up()).await {
             Ok(Ok(())) => Ok(server),
             Ok(Err(error)) => Err(error.context(server.log_tail())),
@@ -71,6 +73,11 @@ impl Server {
     /// Where its gRPC listens.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Where third parties send to.
+    pub(crate) const fn ingress(&self) -> SocketAddr {
+        self.ingress
     }
 
     pub(crate) fn pid(&self) -> anyhow::Result<u32> {

@@ -27,7 +27,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("server", &SERVER),
     ("testkit", &["domain", "signing", "pg-harness"]),
     ("xtask", &["pg-harness"]),
-    ("bench", &["client", "pg-harness", "proto", "testkit"]),
+    ("bench", &["client", "pg-harness", "proto", "signing", "testkit"]),
     ("tests", &["domain", "signing", "proto", "client", "testkit"]),
 ];
 
