@@ -82,6 +82,9 @@ pub(crate) struct DeliverArgs {
     /// gRPC connections.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) connections: u16,
+    /// Changes of the configuration per second, besides.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
+    pub(crate) config_writes: u32,
     /// `max_in_flight` of each endpoint.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) endpoint_in_flight: u16,

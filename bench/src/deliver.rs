@@ -1,13 +1,14 @@
 //! One run: load, drain, figures.
 
 use crate::{
-    analysis::Analysis,
+    analysis::{Analysis, Latency},
     args::{DeliverArgs, Rate},
     clock,
     probe::Probe,
     procfs,
     publisher::{Published, Publisher},
     report::{Measured, Report, table},
+    rewriter::Rewriter,
     rig::Rig,
 };
 use std::{
@@ -50,6 +51,15 @@ pub(crate) fn explain(output: &mut impl io::Write, report: &Report) -> io::Resul
     if report.not_sent > 0 {
         writeln!(output, "{}: {} events found no free call", report.case, report.not_sent)?;
     }
+    if report.config_per_s > 0.0 {
+        let Latency { p50, p99, max } = report.config_ms;
+        let rate = report.config_per_s;
+        writeln!(
+            output,
+            "{}: {rate:.0} changes/s, {p50:.1}/{p99:.1}/{max:.0} ms each",
+            report.case
+        )?;
+    }
     if report.drain_s.is_none() {
         writeln!(output, "{}: not everything had arrived when the wait was over", report.case)?;
     }
@@ -63,12 +73,21 @@ fn name_of(args: &DeliverArgs) -> String {
     };
     let kind = if args.fan_out { "fan-out" } else { "endpoints" };
     let hang = if args.hang > 0 { format!(", {} hang", args.hang) } else { String::new() };
-    format!("{kind} {}{hang}, {} B, {rate}", args.endpoints, args.payload)
+    let changes = match args.config_writes {
+        0 => String::new(),
+        writes => format!(", {writes} changes/s"),
+    };
+    format!("{kind} {}{hang}, {} B, {rate}{changes}", args.endpoints, args.payload)
 }
 
 /// Starts everything, measures, and stops everything.
 pub(crate) async fn measure(case: String, args: &DeliverArgs) -> anyhow::Result<Report> {
     let mut rig = Rig::start(args).await?;
+    let end_us = clock::now_us() + clock::us(args.warm_up() + args.window());
+    let rewriter = match args.config_writes {
+        0 => None,
+        writes => Some(Rewriter::start(rig.server.url(), &rig.parent, writes, end_us).await?),
+    };
     let publisher =
         Publisher::start(args, rig.targets, rig.server.url(), rig.parent.clone()).await?;
     let warm_us = publisher.begin_us() + clock::us(args.warm_up());
@@ -77,6 +96,10 @@ pub(crate) async fn measure(case: String, args: &DeliverArgs) -> anyhow::Result<
     sleep_until(warm_us + clock::us(args.window())).await;
     let after = Probe::take(&rig).await?;
     let published = publisher.finish().await?;
+    let changes = match rewriter {
+        Some(rewriter) => rewriter.finish().await?,
+        None => Vec::new(),
+    };
     anyhow::ensure!(
         published.sent.iter().any(|sent| sent.accepted_us.is_some()),
         "nothing was accepted: {}",
@@ -84,8 +107,15 @@ pub(crate) async fn measure(case: String, args: &DeliverArgs) -> anyhow::Result<
     );
     let (analysis, drain_s) = drain(&mut rig, &published, Duration::from_secs(args.drain)).await?;
     let rss_mb = procfs::peak_rss_mb(rig.server.pid()?)?;
-    let measured =
-        Measured { analysis: &analysis, published: &published, before, after, drain_s, rss_mb };
+    let measured = Measured {
+        analysis: &analysis,
+        published: &published,
+        changes: &changes,
+        before,
+        after,
+        drain_s,
+        rss_mb,
+    };
     Report::new(case, args, &measured)
 }
 

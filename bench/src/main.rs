@@ -25,6 +25,7 @@ mod procfs;
 mod publisher;
 mod receiver;
 mod report;
+mod rewriter;
 mod rig;
 mod server;
 mod setup;

@@ -1,10 +1,11 @@
 //! The result of a run, as an object and as a table row.
 
 use crate::{
-    analysis::{Analysis, Latency, Window},
+    analysis::{Analysis, Latency, Window, latency},
     args::{DeliverArgs, Rate, StoreKind},
     probe::Probe,
     publisher::Published,
+    rewriter::Change,
 };
 use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde::{Serialize, Serializer};
@@ -36,6 +37,9 @@ pub(crate) struct Report {
     pub(crate) refusal: Option<String>,
     /// Events on the schedule for which no call was free.
     pub(crate) not_sent: u64,
+    /// Changes of the configuration meanwhile, and how long each took.
+    pub(crate) config_per_s: f64,
+    pub(crate) config_ms: Latency,
     /// Seconds after the last publish until everything had arrived; null when it never did.
     pub(crate) drain_s: Option<f64>,
     pub(crate) cpu_s_per_1000: CpuSplit,
@@ -67,6 +71,7 @@ pub(crate) fn rate<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S
 pub(crate) struct Measured<'a> {
     pub(crate) analysis: &'a Analysis,
     pub(crate) published: &'a Published,
+    pub(crate) changes: &'a [Change],
     pub(crate) before: Probe,
     pub(crate) after: Probe,
     pub(crate) drain_s: Option<f64>,
@@ -81,6 +86,8 @@ impl Report {
     ) -> anyhow::Result<Self> {
         let Measured { analysis, published, before, after, .. } = measured;
         let window = Window { from_us: before.at_us, to_us: after.at_us };
+        let during = |change: &&Change| window.has(change.begun_us);
+        let changes: Vec<&Change> = measured.changes.iter().filter(during).collect();
         let delivered = count(analysis.delivered_in(window));
         let counted = Window { from_us: before.counters_at_us, to_us: after.counters_at_us };
         let events = count(analysis.accepted_in(counted));
@@ -107,6 +114,8 @@ impl Report {
             refused: analysis.refused(),
             refusal: published.refusal.clone(),
             not_sent: published.not_sent,
+            config_per_s: rounded(count(changes.len()) / window.seconds()),
+            config_ms: latency(changes.iter().map(|change| change.took_us))?,
             drain_s: measured.drain_s.map(rounded),
             cpu_s_per_1000: CpuSplit::new(before, after, delivered),
             rss_mb: rounded(measured.rss_mb),
