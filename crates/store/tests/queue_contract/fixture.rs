@@ -130,6 +130,7 @@ impl Fixture {
             data: b"{}".as_slice().into(),
             accepted_at: self.clock.now(),
             channels: Channels::default(),
+            order: None,
         }
     }
 
@@ -145,6 +146,7 @@ impl Fixture {
             dedup: true,
             deliveries: endpoints.iter().map(delivery).collect(),
             event: Arc::new(event),
+            order: None,
         }
     }
 
