@@ -23,12 +23,19 @@ pub mod order_limits {
     pub const PRUNED_AT_ONCE: u16 = 5_000;
     /// Forgetting happens on these steps, so that the index on it is not written with every event.
     pub const FORGET_STEP: Duration = Duration::from_secs(3_600);
+    /// How far an event is put off so that it is due after the one before it, which may have been
+    /// accepted by a clock that is ahead. Clocks that are further apart are broken, and nobody waits for
+    /// them.
+    pub const CLOCK_SKEW: Duration = Duration::from_secs(5);
     /// How far from its time a held event may go, so that a new one finds its place among the others
     /// without moving them all.
     pub const HOLD_SLACK: Duration = Duration::from_millis(1);
     /// How far before the next one a held event goes: [`HELD`] of them are within the slack.
     pub const HOLD_STEP: Duration = Duration::from_micros(15);
 }
+
+/// The least time between two events of a subject.
+const ONE: Duration = Duration::from_micros(1);
 
 /// How an event stood to the order of its subject, when it was not simply the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,6 +138,8 @@ pub struct HeldEvent {
 pub struct SubjectOrder {
     /// The highest sequence that went on. None: nothing is known.
     pub last: Option<i64>,
+    /// When the last one that went on was due: the next one is due after it, whoever accepted it.
+    pub last_due: Timestamp,
     /// Whether a final state was reached.
     pub is_final: bool,
     /// What waits, by sequence. Only the last of them may be final.
@@ -232,7 +241,7 @@ impl SubjectOrder {
         while let Some(first) = self.held.first().copied().filter(|first| first.until <= now) {
             placing.gaps.timed_out += u32::from(!self.is_next(first.sequence));
             self.held.remove(0);
-            self.reach(first.sequence, first.is_final);
+            self.reach(first.sequence, first.until, first.is_final);
         }
         self.release(now, placing);
     }
@@ -241,10 +250,13 @@ impl SubjectOrder {
     fn go_on(&mut self, arrival: &Arrival, placing: &mut Placing) {
         // Only after a change of the policy: what waits before it goes on with it.
         let before = self.held.partition_point(|held| held.sequence < arrival.sequence);
+        let mut due_at = self.turn(arrival.at);
         for held in self.held.drain(..before) {
-            placing.moves.push(held.released(arrival.at));
+            placing.moves.push(held.released(due_at));
+            due_at = due_at + ONE;
         }
-        self.reach(arrival.sequence, arrival.instruction.is_final);
+        placing.due_at = Some(due_at);
+        self.reach(arrival.sequence, due_at, arrival.instruction.is_final);
         let moved = placing.moves.len();
         self.release(arrival.at, placing);
         let has_released = placing.moves[moved..].iter().any(|moved| moved.is_release);
@@ -253,7 +265,7 @@ impl SubjectOrder {
 
     /// An event waits for those before it.
     fn hold(&mut self, arrival: &Arrival, timeout: Duration, placing: &mut Placing) {
-        let deadline = arrival.at + timeout;
+        let deadline = self.turn(arrival.at) + timeout;
         let held = HeldEvent {
             sequence: arrival.sequence,
             event: arrival.event,
@@ -271,12 +283,13 @@ impl SubjectOrder {
         self.held.insert(place, HeldEvent { until, ..held });
         if self.held.len() > order_limits::HELD {
             let first = self.held.remove(0);
-            placing.moves.push(first.released(arrival.at));
+            let due_at = self.turn(arrival.at);
+            placing.moves.push(first.released(due_at));
             placing.gaps.overfull += 1;
-            self.reach(first.sequence, first.is_final);
+            self.reach(first.sequence, due_at, first.is_final);
             self.release(arrival.at, placing);
         }
-        self.set_times(placing);
+        self.set_times(arrival.at, placing);
         // It may be among those that were let go just now.
         let own = placing.moves.iter().rfind(|moved| moved.event == arrival.event).copied();
         placing.moves.retain(|moved| moved.event != arrival.event);
@@ -290,14 +303,13 @@ impl SubjectOrder {
 
     /// Lets go what is next, one microsecond after the other; nothing after a final state.
     fn release(&mut self, now: Timestamp, placing: &mut Placing) {
-        let mut at = now;
         while !self.is_final
             && let Some(next) = self.held.first().copied().filter(|h| self.is_next(h.sequence))
         {
-            at = at + Duration::from_micros(1);
+            let due_at = self.turn(now);
             self.held.remove(0);
-            placing.moves.push(next.released(at));
-            self.reach(next.sequence, next.is_final);
+            placing.moves.push(next.released(due_at));
+            self.reach(next.sequence, due_at, next.is_final);
         }
         if self.is_final {
             self.withdraw(0, placing);
@@ -317,27 +329,27 @@ impl SubjectOrder {
 
     /// Says when each goes if nothing comes: by its own deadline and that of all behind it, for none may
     /// be overtaken; one that misses nothing goes with the one before it.
-    fn set_times(&mut self, placing: &mut Placing) {
+    fn set_times(&mut self, now: Timestamp, placing: &mut Placing) {
         let mut latest = vec![Timestamp::MAX; self.held.len() + 1];
         for (place, held) in self.held.iter().enumerate().rev() {
             latest[place] = held.deadline.min(latest[place + 1]);
         }
-        let (mut head, mut before) = (0, None::<HeldEvent>);
+        // One that is due later than now by more than clocks may differ binds nobody.
+        let mut floor = self.turn(now);
+        let (mut head, mut before) = (0, None);
         for (place, held) in self.held.iter_mut().enumerate() {
-            if before.is_none_or(|before| before.sequence.checked_add(1) != Some(held.sequence)) {
+            if before.is_none_or(|before: i64| before.checked_add(1) != Some(held.sequence)) {
                 head = place;
             }
-            let time = latest[head];
-            let slack = order_limits::HOLD_SLACK;
-            let is_behind = before.is_none_or(|before| before.until < held.until);
-            if !is_behind || held.until < time - slack || held.until > time + slack {
-                let behind = |before: HeldEvent| time.max(before.until + Duration::from_micros(1));
-                let to = before.map_or(time, behind);
+            let (time, slack) = (latest[head], order_limits::HOLD_SLACK);
+            let is_kept = held.until >= floor.max(time - slack) && held.until <= time + slack;
+            let until = if is_kept { held.until } else { time.max(floor) };
+            if until != held.until {
                 let (event, from) = (held.event, held.until);
-                placing.moves.push(Move { event, from, to: Some(to), is_release: false });
-                held.until = to;
+                placing.moves.push(Move { event, from, to: Some(until), is_release: false });
+                held.until = until;
             }
-            before = Some(*held);
+            (floor, before) = (until + ONE, Some(held.sequence));
         }
     }
 
@@ -349,8 +361,15 @@ impl SubjectOrder {
         self.last.is_some_and(|last| last.checked_add(1) == Some(sequence))
     }
 
-    fn reach(&mut self, sequence: i64, is_final: bool) {
+    /// When the next one is due, at the earliest: after the last one.
+    fn turn(&self, now: Timestamp) -> Timestamp {
+        let next = self.last_due + ONE;
+        if next > now && next <= now + order_limits::CLOCK_SKEW { next } else { now }
+    }
+
+    fn reach(&mut self, sequence: i64, due_at: Timestamp, is_final: bool) {
         self.last = Some(sequence);
+        self.last_due = due_at;
         self.is_final |= is_final;
     }
 

@@ -195,6 +195,7 @@ pub(crate) fn answer(results: &mut [AppendResult], placed: Vec<(usize, Placed)>)
 /// The row of a subject.
 pub(crate) struct Row {
     pub(crate) last_sequence: i64,
+    pub(crate) last_due_us: i64,
     pub(crate) is_final: bool,
     pub(crate) held: Option<String>,
     pub(crate) forget_at_us: i64,
@@ -208,6 +209,7 @@ impl Row {
     pub(crate) fn decode(self) -> Result<SubjectOrder, Malformed> {
         Ok(SubjectOrder {
             last: Some(self.last_sequence),
+            last_due: Timestamp::from_micros(self.last_due_us),
             is_final: self.is_final,
             held: self.held.as_deref().map_or_else(|| Ok(Vec::new()), parse)?,
             forget_at: Timestamp::from_micros(self.forget_at_us),
@@ -218,6 +220,7 @@ impl Row {
     pub(crate) fn of(state: &SubjectOrder) -> Option<Self> {
         Some(Self {
             last_sequence: state.last?,
+            last_due_us: state.last_due.micros(),
             is_final: state.is_final,
             held: text(&state.held),
             forget_at_us: state.forget_at.micros(),

@@ -8,6 +8,8 @@ create table subject_order (
   subject       text    collate "C" not null,
   -- The highest sequence that went on. A row whose time is over counts as none.
   last_sequence bigint  not null default 0,
+  -- When that was due: the next one is due after it, by whatever clock it was accepted.
+  last_due_us   bigint  not null default 0,
   is_final      boolean not null default false,
   -- Events that wait for a gap, as a JSON list; null for none, which is the rule.
   held          text    check (length(held) between 10 and 16384),

@@ -6,6 +6,7 @@ create table subject_order (
   source        text    not null,
   subject       text    not null,
   last_sequence integer not null,
+  last_due_us   integer not null,
   is_final      integer not null check (is_final in (0, 1)),
   held          text    check (length(held) between 10 and 16384),
   forget_at_us  integer not null,

@@ -87,14 +87,14 @@ fn each_policy_says_what_becomes_of_an_event() {
 #[test]
 fn the_ends_of_the_number_range_are_sequences_too() {
     let mut order = SubjectOrder::default();
-    let mut place = |sequence| {
-        let placing = order.place(&Arrival { sequence, ..arrival(1, second(0), HOLD, false) });
-        (placing.order, placing.due_at == Some(second(0)))
+    let mut place = |sequence, at| {
+        let placing = order.place(&Arrival { sequence, ..arrival(1, second(at), HOLD, false) });
+        (placing.order, placing.due_at == Some(second(at)))
     };
-    assert_eq!(place(i64::MIN), (None, true));
-    assert_eq!(place(i64::MIN + 1), (None, true));
-    assert_eq!(place(i64::MAX), (Some(EventOrder::Held), false));
-    assert_eq!(place(i64::MAX), (Some(EventOrder::Stale), false));
+    assert_eq!(place(i64::MIN, 0), (None, true));
+    assert_eq!(place(i64::MIN + 1, 1), (None, true));
+    assert_eq!(place(i64::MAX, 2), (Some(EventOrder::Held), false));
+    assert_eq!(place(i64::MAX, 3), (Some(EventOrder::Stale), false));
 }
 
 #[test]
@@ -120,6 +120,23 @@ fn a_gap_is_given_up_when_the_first_that_waits_for_it_has_waited_long_enough() {
     assert_eq!(place(9, 82).order, None);
 }
 
+/// Its sender got it in later, and whoever took it has a clock that is behind.
+#[test]
+fn the_next_one_is_due_after_the_last_one_whatever_the_clocks_say() {
+    let early = |micros| second(100) - Duration::from_micros(micros);
+    for policy in [HOLD, OrderingPolicy::Mark, OrderingPolicy::DropStale] {
+        let mut order = SubjectOrder::default();
+        order.place(&arrival(1, second(100), policy, false));
+        let next = order.place(&arrival(2, early(700), policy, false));
+        assert_eq!(next.due_at, Some(second(100) + ONE));
+        let next = order.place(&arrival(3, early(900), policy, false));
+        assert_eq!(next.due_at, Some(second(100) + ONE * 2));
+        // A clock that is set back by an hour stops nobody.
+        let next = order.place(&arrival(4, second(50), policy, false));
+        assert_eq!(next.due_at, Some(second(50)));
+    }
+}
+
 /// The worst order of arrival still writes each of them once.
 #[test]
 fn what_waits_is_not_moved_for_those_that_come_before_it() {
@@ -136,11 +153,11 @@ fn what_waits_is_not_moved_for_those_that_come_before_it() {
 fn a_shorter_time_moves_what_waits_before() {
     let mut order = SubjectOrder::default();
     order.place(&arrival(1, second(0), HOLD, false));
-    order.place(&arrival(3, second(0), HOLD, false));
+    order.place(&arrival(3, second(1), HOLD, false));
     let short = OrderingPolicy::Hold { timeout: SECOND };
-    let placing = order.place(&arrival(5, second(1), short, false));
+    let placing = order.place(&arrival(5, second(2), short, false));
     let [moved] = placing.moves[..] else { panic!("{placing:?}") };
-    assert_eq!((moved.event, moved.from, moved.to), (uid(3), second(60), Some(second(2))));
+    assert_eq!((moved.event, moved.from, moved.to), (uid(3), second(61), Some(second(3))));
     assert!(!moved.is_release);
     assert!(placing.due_at > moved.to);
 }

@@ -48,14 +48,15 @@ fn read(connection: &Connection, subject: &Subject) -> rusqlite::Result<Option<S
         .query_row(params![tenant.uuid().as_bytes(), source, subject], |row| {
             Ok(Row {
                 last_sequence: row.get(0)?,
-                is_final: row.get(1)?,
-                held: row.get(2)?,
-                forget_at_us: row.get(3)?,
+                last_due_us: row.get(1)?,
+                is_final: row.get(2)?,
+                held: row.get(3)?,
+                forget_at_us: row.get(4)?,
             })
         })
         .optional()?;
     let malformed = |error: crate::order::Malformed| {
-        rusqlite::Error::FromSqlConversionFailure(2, Type::Text, error.into())
+        rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into())
     };
     row.map(Row::decode).transpose().map_err(malformed)
 }
@@ -75,6 +76,7 @@ fn write(
         row.is_final,
         row.held,
         row.forget_at_us,
+        row.last_due_us,
     ])?;
     Ok(())
 }

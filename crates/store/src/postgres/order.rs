@@ -73,9 +73,10 @@ fn state(row: &PgRow) -> Result<(Subject, SubjectOrder), StoreError> {
     let subject = (TenantId::from_uuid(row.get(0)), row.get(1), row.get(2));
     let state = Row {
         last_sequence: row.get(3),
-        is_final: row.get(4),
-        held: row.get(5),
-        forget_at_us: row.get(6),
+        last_due_us: row.get(4),
+        is_final: row.get(5),
+        held: row.get(6),
+        forget_at_us: row.get(7),
     };
     Ok((subject, state.decode()?))
 }
@@ -121,6 +122,7 @@ async fn write(
         .bind(notes.iter().map(|(_, uid, _)| uid.uuid()).collect::<Vec<_>>())
         .bind(notes.iter().map(|(.., order)| order.as_str()).collect::<Vec<_>>())
         .bind(decided.at().micros())
+        .bind(states.iter().map(|(_, row)| row.last_due_us).collect::<Vec<_>>())
         .fetch_all(connection)
         .await
         .map_err(sqlx_error)?;

@@ -28,7 +28,8 @@ pub(crate) const NOTHING_SEEN: (Timestamp, DeliveryId) =
 
 pub(crate) enum Home {
     Directory(TempDir),
-    Postgres(#[expect(dead_code, reason = "kept until the end of the test")] TestDatabase),
+    /// Kept until the end of the test.
+    Postgres(TestDatabase),
 }
 
 pub(crate) struct Fixture {

@@ -16,6 +16,8 @@ mod late;
 mod leases;
 mod model;
 mod open;
+mod order;
+mod order_faults;
 mod partitions;
 mod plans;
 mod receipts;

@@ -8,4 +8,4 @@ insert into subject_order (tenant_id, source, subject)
 select tenant_id, source, subject
 from unnest($1::uuid[], $2::text[], $3::text[]) as s (tenant_id, source, subject)
 on conflict (tenant_id, source, subject) do update set is_final = subject_order.is_final
-returning tenant_id, source, subject, last_sequence, is_final, held, forget_at_us
+returning tenant_id, source, subject, last_sequence, last_due_us, is_final, held, forget_at_us

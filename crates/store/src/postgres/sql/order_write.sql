@@ -1,6 +1,6 @@
 -- Writes what was decided about the order of a batch, in the transaction that stored its events and
 -- holds the rows of their subjects.
--- $1..$7 one array per column of the subjects; $8..$15 one per column of the deliveries to be made;
+-- $1..$7 and $26 one array per column of the subjects; $8..$15 one per column of the deliveries to be made;
 -- $16..$21 events of before that waited: tenant, uid, first and last id of their deliveries, when those
 -- were due, when they are due now (null: never); $22..$24 what is noted with events: tenant, uid, note;
 -- $25 the time.
@@ -12,10 +12,11 @@
 -- and a row version for each of its deliveries; per note one row version of the event.
 with subjects as (
   update subject_order s
-  set last_sequence = t.last_sequence, is_final = t.is_final, held = t.held,
+  set last_sequence = t.last_sequence, last_due_us = t.last_due_us, is_final = t.is_final, held = t.held,
       forget_at_us = t.forget_at_us
-  from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::text[], $7::bigint[])
-    as t (tenant_id, source, subject, last_sequence, is_final, held, forget_at_us)
+  from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::boolean[], $6::text[], $7::bigint[],
+              $26::bigint[])
+    as t (tenant_id, source, subject, last_sequence, is_final, held, forget_at_us, last_due_us)
   where s.tenant_id = t.tenant_id and s.source = t.source and s.subject = t.subject
 ), queued as (
   insert into delivery (tenant_id, id, endpoint_id, event_uid, shard, format, round_at_us, due_at_us)
