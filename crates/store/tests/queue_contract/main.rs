@@ -18,6 +18,7 @@ mod model;
 mod open;
 mod order;
 mod order_faults;
+mod order_plans;
 mod partitions;
 mod plans;
 mod receipts;
