@@ -46,6 +46,7 @@ mod idempotent_config;
 mod ingress;
 mod ingress_faults;
 mod ingress_keys;
+mod ingress_order;
 mod ingress_receipts;
 mod key_rotation;
 mod keyring;

@@ -119,6 +119,7 @@ mod tests {
             data: Bytes::from_static(data),
             accepted_at: Timestamp::EPOCH,
             channels: Channels::default(),
+            order: None,
         }
     }
 

@@ -88,8 +88,15 @@ async fn tell_workers(queue: Arc<dyn DeliveryQueue>, mut committed: mpsc::Receiv
 }
 
 fn note(input: Input, due: &mut BTreeSet<EndpointId>) {
-    if let Input::HandedOff(handoffs) = input {
-        let deliveries = handoffs.iter().flat_map(|handoff| &handoff.deliveries);
-        due.extend(deliveries.map(|delivery| delivery.endpoint));
+    match input {
+        Input::HandedOff(handoffs) => {
+            let deliveries = handoffs.iter().flat_map(|handoff| &handoff.deliveries);
+            due.extend(deliveries.map(|delivery| delivery.endpoint));
+        }
+        // What is due later is found without a hint.
+        Input::Due(now) => {
+            due.extend(now.iter().filter(|due| due.at.is_none()).map(|due| due.endpoint));
+        }
+        _ => {}
     }
 }

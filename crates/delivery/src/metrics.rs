@@ -1,6 +1,7 @@
 //! Every metric of this plane: name, labels, meaning. Handles are made once; the engine is too hot to
 //! look a name up per delivery.
 
+use crate::publish::OrderMetrics;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,
@@ -26,6 +27,8 @@ pub(crate) fn describe() {
             "turnbuckle_handoff_overflow_total",
             "Deliveries left to the store for want of room in memory",
         ),
+        ("turnbuckle_ordered_events_total", "Events whose order is watched, by how they stood to it"),
+        ("turnbuckle_order_gaps_total", "Gaps in the order of a subject that ended, by how"),
         ("turnbuckle_attempts_total", "Attempts, by outcome"),
         ("turnbuckle_deliveries_total", "Deliveries finished, by state"),
         ("turnbuckle_signatures_total", "Signatures made, by place in the request"),
@@ -117,6 +120,7 @@ pub(crate) struct PublishMetrics {
     pub(crate) duplicate: Counter,
     pub(crate) anomaly: Counter,
     pub(crate) schema_refused: Counter,
+    pub(crate) order: OrderMetrics,
 }
 
 impl PublishMetrics {
@@ -126,6 +130,7 @@ impl PublishMetrics {
             duplicate: counter!("turnbuckle_events_duplicate_total"),
             anomaly: counter!("turnbuckle_events_anomaly_total"),
             schema_refused: counter!("turnbuckle_events_schema_refused_total"),
+            order: OrderMetrics::new(),
         }
     }
 }

@@ -80,10 +80,12 @@ pub enum FinishReason {
     CancelledByCaller,
     /// Its event was removed by retention before it could be sent.
     EventGone,
+    /// While it waited for its turn, its subject reached a final state that comes before it.
+    AfterFinal,
 }
 
 impl FinishReason {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::AttemptsExhausted,
         Self::HorizonPassed,
         Self::FinalAnswer,
@@ -93,6 +95,7 @@ impl FinishReason {
         Self::EndpointDeleted,
         Self::CancelledByCaller,
         Self::EventGone,
+        Self::AfterFinal,
     ];
 
     /// The name stored and shown.
@@ -108,6 +111,7 @@ impl FinishReason {
             Self::EndpointDeleted => "ENDPOINT_DELETED",
             Self::CancelledByCaller => "CANCELLED_BY_CALLER",
             Self::EventGone => "EVENT_GONE",
+            Self::AfterFinal => "AFTER_FINAL",
         }
     }
 

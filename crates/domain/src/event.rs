@@ -1,6 +1,6 @@
 //! Events: an immutable envelope around payload bytes.
 
-use crate::{Channels, EventUid, TenantId, Timestamp, TypeName, Violations};
+use crate::{Channels, EventOrder, EventUid, TenantId, Timestamp, TypeName, Violations};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -58,6 +58,8 @@ pub struct Event {
     pub accepted_at: Timestamp,
     /// Which subscriptions with channels want it.
     pub channels: Channels,
+    /// How it stood to the order of its subject, where that is watched and it was not the next one.
+    pub order: Option<EventOrder>,
 }
 
 impl fmt::Debug for Event {
@@ -166,6 +168,7 @@ impl EventDraft {
             data: self.data,
             accepted_at: now,
             channels: channels?,
+            order: None,
         })
     }
 

@@ -5,7 +5,7 @@
 //! ```
 //! Who routes owns this port: the ingress knows sources, and neither event types nor subscriptions.
 
-use crate::{Error, EventDraft, EventUid, StoreError, TenantId, Timestamp};
+use crate::{Error, EventDraft, EventOrder, EventUid, OrderInstruction, StoreError, TenantId, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -15,6 +15,8 @@ pub struct IntakeEvent {
     pub draft: EventDraft,
     /// The part of the payload that makes two requests with one id the same; none: all of it.
     pub content: Option<Bytes>,
+    /// What is to be done about its order; none: nothing. It has subject and sequence then.
+    pub order: Option<OrderInstruction>,
 }
 
 /// What became of an [`IntakeEvent`].
@@ -24,6 +26,8 @@ pub enum Taken {
     Accepted {
         /// Names it.
         uid: EventUid,
+        /// How it stood to the order of its subject, when it was not the next one.
+        order: Option<EventOrder>,
     },
     /// It was accepted before; nothing new happened.
     Duplicate {

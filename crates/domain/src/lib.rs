@@ -54,6 +54,7 @@ mod key_usage;
 mod labels;
 mod name;
 mod node;
+mod order;
 mod pattern;
 mod ports;
 mod quota;
@@ -116,6 +117,10 @@ pub use name::{ResourceId, TypeName};
 pub use node::{
     HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,
     node_limits,
+};
+pub use order::{
+    Arrival, EventOrder, GapEnds, HeldEvent, Move, OrderInstruction, Placed, Placing, SubjectOrder,
+    order_limits,
 };
 pub use pattern::TypePattern;
 pub use ports::{

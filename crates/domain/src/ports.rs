@@ -5,7 +5,7 @@
 
 use crate::{
     Attempt, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid, FinishReason,
-    LiveDelivery, PayloadFormat, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
+    LiveDelivery, OrderInstruction, PayloadFormat, Placed, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -59,6 +59,8 @@ pub struct Append {
     pub dedup: bool,
     /// One for each endpoint that wants it.
     pub deliveries: Vec<NewDelivery>,
+    /// What is to be done about its order; none: nothing. Its event has subject and sequence then.
+    pub order: Option<OrderInstruction>,
 }
 
 /// What became of an append.
@@ -66,6 +68,8 @@ pub struct Append {
 pub enum AppendResult {
     /// Stored.
     Accepted,
+    /// Stored, with an instruction about its order.
+    Placed(Placed),
     /// The same event was stored before; nothing new happened.
     Duplicate {
         /// The first one.
@@ -85,6 +89,8 @@ pub enum AppendResult {
 pub trait EventLog: Send + Sync + 'static {
     /// Stores a batch in one transaction and answers in its order. When it returns `Ok`, everything
     /// accepted is durable (I1); once something may be durable, a later failure is told per event. Dedup by (tenant, source, event id), inside the batch too (I15).
+    /// Events with an [`OrderInstruction`] are put into the order of their subject in the same
+    /// transaction, in the order of the batch, whoever else writes; a repeat changes nothing there.
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError>;
 }
 

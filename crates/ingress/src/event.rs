@@ -2,16 +2,19 @@
 
 mod content;
 mod find;
+mod order;
 mod value;
 
 use bytes::Bytes;
 use find::{Finder, first};
+pub(crate) use order::MissingOrder;
+use order::OrderPlaces;
 use std::borrow::Cow;
 use turnbuckle_domain::{
     EventDraft, IntakeEvent, JsonPath as DomainPath, Source, SourceSettings, Timestamp, WithoutId,
 };
 use turnbuckle_runtime::grpc::from_timestamp;
-use turnbuckle_signing::scheme::{JsonPath, Locator, Refusal, Request};
+use turnbuckle_signing::scheme::{JsonPath, Refusal, Request};
 use url::form_urlencoded;
 
 /// What a form is sent as.
@@ -28,8 +31,7 @@ pub(crate) struct Mapping {
     event_id: Option<Vec<Finder>>,
     usual_ids: Vec<Finder>,
     items: Option<JsonPath>,
-    /// Subject and sequence of each ordering rule, in the order of the rules.
-    ordering: Vec<(Locator, Locator)>,
+    order: OrderPlaces,
 }
 
 /// A verified request, as far as events are made of it.
@@ -47,6 +49,8 @@ pub(crate) struct Mapped {
     pub(crate) event: IntakeEvent,
     /// Without an id of the sender: the id that it would have in the window before this one.
     pub(crate) earlier_id: Option<String>,
+    /// Why its order is not watched although its source wants that.
+    pub(crate) missing_order: Option<MissingOrder>,
 }
 
 /// Why there is no event. Holds nothing of the request.
@@ -69,10 +73,6 @@ impl Mapping {
             if chosen.is_empty() { usual(names) } else { find::all(chosen) }
         };
         let ids = &settings.dedup.event_id;
-        let rules = settings.ordering.rules.iter();
-        let ordering = rules.map(|rule| {
-            Ok((Locator::Json(path(&rule.subject)?), Locator::Json(path(&rule.sequence)?)))
-        });
         Ok(Self {
             event_type: or_usual(&event.event_type, &["event_type", "type"])?,
             version: or_usual(&event.event_version, &["event_version"])?,
@@ -80,7 +80,7 @@ impl Mapping {
             event_id: (!ids.is_empty()).then(|| find::all(ids)).transpose()?,
             usual_ids: usual(&["event_id", "id"])?,
             items: event.items.as_ref().map(items_path).transpose()?,
-            ordering: ordering.collect::<Result<_, String>>()?,
+            order: OrderPlaces::of(settings)?,
         })
     }
 
@@ -121,7 +121,7 @@ impl Mapping {
         }
         let occurred_at = find(&self.occurred_at)?.and_then(|text| value::time(&text));
         let content = content::without(&data, &settings.dedup.excluded_fields);
-        let (subject, sequence) = self.order(source, message, &data, &event_type);
+        let order = self.order.find(&settings.ordering, message, &data, &event_type);
         let (event_id, earlier_id) =
             self.id(source, message, &data, content.as_deref().unwrap_or(&data), index)?;
         let draft = EventDraft {
@@ -130,14 +130,15 @@ impl Mapping {
             event_version: version.unwrap_or_default(),
             occurred_at,
             source: source.slug.as_str().to_owned(),
-            subject: subject.unwrap_or_default(),
-            sequence,
+            subject: order.subject.unwrap_or_default(),
+            sequence: order.sequence,
             content_type: content_type.to_owned(),
             channels: Vec::new(),
             data,
         };
-        let event = IntakeEvent { draft, content: content.map(Bytes::from) };
-        Ok(Mapped { event, earlier_id })
+        let content = content.map(Bytes::from);
+        let event = IntakeEvent { draft, content, order: order.instruction };
+        Ok(Mapped { event, earlier_id, missing_order: order.missing })
     }
 
     /// The id of an event, and the one that it would have had a window earlier.
@@ -174,27 +175,6 @@ impl Mapping {
                 Ok((id, index.is_none().then_some(earlier)))
             }
         }
-    }
-
-    /// What the event is about, and that object's version.
-    fn order(
-        &self,
-        source: &Source,
-        message: &Message<'_>,
-        data: &Bytes,
-        event_type: &str,
-    ) -> (Option<String>, Option<i64>) {
-        let rules = &source.settings.ordering.rules;
-        let applies = |rule: &turnbuckle_domain::OrderingRule| {
-            rule.patterns.iter().any(|pattern| pattern.matches(event_type))
-        };
-        let places = rules.iter().position(applies).and_then(|index| self.ordering.get(index));
-        let Some((subject, sequence)) = places else { return (None, None) };
-        let text = |at: &Locator| {
-            let found = message.request.value_in(data, at).ok()??;
-            String::from_utf8(found.into_owned()).ok().filter(|text| !text.is_empty())
-        };
-        (text(subject), text(sequence).and_then(|text| text.parse().ok()))
     }
 }
 

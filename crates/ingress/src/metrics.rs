@@ -12,6 +12,10 @@ pub(crate) fn describe() {
         ("turnbuckle_ingress_revoked_key_uses_total", "Requests signed with a revoked key: alert"),
         ("turnbuckle_ingress_sources_refused_total", "Sources that cannot be used here"),
         ("turnbuckle_ingress_connections_refused_total", "Connections for which there was no room"),
+        (
+            "turnbuckle_ingress_unordered_total",
+            "Events whose order cannot be watched, by what they lack",
+        ),
         ("turnbuckle_ingress_receipts_total", "Receipts written"),
         ("turnbuckle_ingress_receipts_lost_total", "Receipts that were not written, by reason"),
     ];

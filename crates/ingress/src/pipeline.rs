@@ -1,5 +1,6 @@
 //! From a request to its answer, step by step.
 
+mod ordering;
 mod outcome;
 mod reading;
 mod taking;

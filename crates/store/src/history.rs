@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement
 use std::{borrow::Cow, time::Duration};
 use turnbuckle_domain::{
     Attempt, Delivery, DeliveryFilter, DeliveryId, DeliveryState, DeliveryView, EndpointId, Event,
-    EventFilter, EventUid, FinishReason, Finished, History, Shard, StoreError, TenantId, Timestamp,
+    EventFilter, EventOrder, EventUid, FinishReason, Finished, History, Shard, StoreError, TenantId, Timestamp,
     TypeName,
 };
 use uuid::Uuid;
@@ -19,7 +19,8 @@ pub(crate) struct HistoryDb {
 }
 
 const EVENT_COLUMNS: &str = "tenant_id, uid, source, event_id, event_type, event_version, subject, \
-                             sequence, content_type, occurred_at_us, accepted_at_us, channels";
+                             sequence, content_type, occurred_at_us, accepted_at_us, channels, \
+                             event_order";
 
 /// Live and finished deliveries in one shape. The event and endpoint are joined by primary key.
 const DELIVERY_VIEW: &str = include_str!("history/delivery_view.sql");
@@ -278,6 +279,9 @@ fn event(row: &QueryResult, with_data: bool) -> Result<Event, StoreError> {
         accepted_at: time(row, "accepted_at_us")?,
         channels: channels::parse(get::<Option<String>>(row, "channels")?.as_deref())
             .ok_or_else(|| corrupt("channels"))?,
+        order: get::<Option<String>>(row, "event_order")?
+            .map(|text| EventOrder::parse(&text).ok_or_else(|| corrupt("event_order")))
+            .transpose()?,
     })
 }
 

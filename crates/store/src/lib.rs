@@ -24,6 +24,8 @@ mod error;
 mod first;
 mod history;
 mod immediate;
+mod order;
+mod order_age;
 mod postgres;
 mod receipts;
 
@@ -219,6 +221,7 @@ impl Store {
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
         self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
+        order_age::prune(&self.db, now).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),

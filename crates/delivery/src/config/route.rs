@@ -134,6 +134,7 @@ mod tests {
             data: data.into(),
             accepted_at: Timestamp::from_micros(0),
             channels: Channels::default(),
+            order: None,
         }
     }
 

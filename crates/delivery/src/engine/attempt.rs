@@ -10,12 +10,13 @@ use crate::{
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use turnbuckle_domain::{AttemptOutcome, RequestFault, Timestamp};
+use turnbuckle_domain::{AttemptOutcome, EventOrder, RequestFault, Timestamp};
 use turnbuckle_signing::Message;
 
 static ATTEMPT: HeaderName = HeaderName::from_static("turnbuckle-attempt");
 static EVENT_TYPE: HeaderName = HeaderName::from_static("turnbuckle-event-type");
 static DELIVERY_ID: HeaderName = HeaderName::from_static("turnbuckle-delivery-id");
+static ORDER: HeaderName = HeaderName::from_static("turnbuckle-order");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -92,6 +93,9 @@ fn headers(
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(ATTEMPT.clone(), HeaderValue::from(job.delivery.attempts + 1));
     headers.insert(EVENT_TYPE.clone(), value(event.event_type.as_str())?);
+    if let Some(order) = event.order.and_then(EventOrder::told) {
+        headers.insert(ORDER.clone(), HeaderValue::from_static(order));
+    }
     let delivery_id = value(&job.delivery.id.to_string())?;
     // One delivery is one event for one endpoint, so its id is what an effect may happen once for.
     headers.insert(IDEMPOTENCY_KEY.clone(), delivery_id.clone());

@@ -1,5 +1,6 @@
 //! The dispatcher: the one task that owns every lane.
 
+mod due;
 mod holdings;
 mod react;
 mod start;

@@ -13,6 +13,14 @@ pub(crate) struct Handoff {
     pub(crate) deliveries: Vec<NewDelivery>,
 }
 
+/// An endpoint with something in the store that was not handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) endpoint: EndpointId,
+    /// When it is due; none: now.
+    pub(crate) at: Option<Timestamp>,
+}
+
 /// A delivery with its event, in a lane.
 pub(crate) struct Job {
     pub(crate) delivery: LiveDelivery,
@@ -35,6 +43,8 @@ pub(crate) struct Done {
 pub(crate) enum Input {
     /// Committed here just now.
     HandedOff(Vec<Handoff>),
+    /// Committed or moved here just now, for these times.
+    Due(Vec<Due>),
     /// An attempt ended.
     Done(Box<Done>),
     /// A claim came back. On a failure the lanes ask again later.

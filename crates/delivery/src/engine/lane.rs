@@ -245,6 +245,12 @@ impl Lane {
         }
     }
 
+    /// Something is due that may stand behind the cursor.
+    pub(crate) fn came_to_light(&mut self) {
+        self.cursor = START;
+        self.note_overflow();
+    }
+
     /// Discovery saw that something waits for an endpoint that is disabled or deleted.
     pub(crate) fn close(&mut self) {
         if !self.closing {

@@ -20,7 +20,7 @@ mod settle;
 
 pub(crate) use attempt::Attempter;
 pub(crate) use dispatcher::{Dispatcher, DispatcherParts};
-pub(crate) use input::{Handoff, Input};
+pub(crate) use input::{Due, Handoff, Input};
 pub(crate) use leases::LeaseKeeper;
 pub use limits::EngineSettings;
 pub(crate) use limits::LISTEN_RETRY;

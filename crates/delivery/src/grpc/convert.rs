@@ -1,8 +1,8 @@
 //! Names and messages of events and deliveries.
 
 use turnbuckle_domain::{
-    Attempt, DeliveryId, DeliveryState, DeliveryView, Error, Event, EventDraft, EventUid,
-    ResourceId,
+    Attempt, DeliveryId, DeliveryState, DeliveryView, Error, Event, EventDraft, EventOrder,
+    EventUid, ResourceId,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::{duration, from_timestamp, timestamp};
@@ -110,6 +110,17 @@ pub(super) fn event(tenant: &ResourceId, event: Event) -> v1::Event {
         content_type: event.content_type,
         accept_time: Some(timestamp(event.accepted_at)),
         channels: event.channels.iter().map(ToString::to_string).collect(),
+        order: order(event.order).into(),
+    }
+}
+
+const fn order(order: Option<EventOrder>) -> v1::EventOrder {
+    match order {
+        None => v1::EventOrder::Unspecified,
+        Some(EventOrder::Stale) => v1::EventOrder::Stale,
+        Some(EventOrder::Gap) => v1::EventOrder::Gap,
+        Some(EventOrder::AfterFinal) => v1::EventOrder::AfterFinal,
+        Some(EventOrder::Held) => v1::EventOrder::Held,
     }
 }
 

@@ -3,6 +3,7 @@
 //! There is no timer: a writer takes what has come in while the last commit was under way. One
 //! caller alone waits for nobody; a thousand callers pay for a handful of commits.
 
+use super::order;
 use crate::engine::{Handoff, Input};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -134,17 +135,25 @@ impl Committer {
     }
 
     async fn hand_off(&self, appends: Vec<Append>, results: &[AppendResult]) {
-        let handoffs: Vec<Handoff> = appends
-            .into_iter()
-            .zip(results)
-            .filter(|(append, result)| {
-                **result == AppendResult::Accepted && !append.deliveries.is_empty()
-            })
-            .map(|(append, _)| Handoff { event: append.event, deliveries: append.deliveries })
-            .collect();
+        let (mut handoffs, mut due) = (Vec::with_capacity(appends.len()), Vec::new());
+        for (append, result) in appends.into_iter().zip(results) {
+            match result {
+                AppendResult::Accepted if !append.deliveries.is_empty() => {
+                    let Append { event, deliveries, .. } = append;
+                    handoffs.push(Handoff { event, deliveries });
+                }
+                AppendResult::Placed(placed) => {
+                    order::hand_off(append, placed, &mut handoffs, &mut due);
+                }
+                _ => {}
+            }
+        }
+        // When the dispatcher has ended, the next owner finds them in the store.
         if !handoffs.is_empty() {
-            // When the dispatcher has ended, the next owner finds them in the store.
             drop(self.handoffs.send(Input::HandedOff(handoffs)).await);
+        }
+        if !due.is_empty() {
+            drop(self.handoffs.send(Input::Due(due)).await);
         }
     }
 }

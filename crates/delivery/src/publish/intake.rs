@@ -68,7 +68,7 @@ impl Publisher {
         tenant: TenantId,
         event: IntakeEvent,
     ) -> Result<Result<Append, IntakeRefusal>, Error> {
-        let IntakeEvent { draft, content } = event;
+        let IntakeEvent { draft, content, order } = event;
         let uid = EventUid::from_uuid(self.ids.uuid());
         let dedup = !draft.event_id.is_empty();
         let mut violations = Violations::new();
@@ -98,14 +98,19 @@ impl Publisher {
             Some(data) => Event { data, ..event.clone() }.content_hash(),
             None => event.content_hash(),
         };
-        Ok(Ok(Append { content_hash, event: Arc::new(event), dedup, deliveries }))
+        Ok(Ok(Append { content_hash, event: Arc::new(event), dedup, deliveries, order }))
     }
 
     fn taken(&self, uid: EventUid, result: Option<AppendResult>) -> Taken {
         match result {
             Some(AppendResult::Accepted) => {
                 self.metrics.accepted.increment(1);
-                Taken::Accepted { uid }
+                Taken::Accepted { uid, order: None }
+            }
+            Some(AppendResult::Placed(placed)) => {
+                self.metrics.accepted.increment(1);
+                self.metrics.order.count(&placed);
+                Taken::Accepted { uid, order: placed.order }
             }
             Some(AppendResult::Duplicate { uid, accepted_at }) => {
                 self.metrics.duplicate.increment(1);

@@ -2,10 +2,12 @@
 
 mod commit;
 mod intake;
+mod order;
 mod schema;
 
 pub(crate) use commit::CommitQueue;
 pub(crate) use intake::Intake;
+pub(crate) use order::OrderMetrics;
 
 use crate::{
     config::{ConfigHandle, Route, Routes, TypeRules},
@@ -132,7 +134,8 @@ impl Publisher {
             checked.inspect_err(|_| self.metrics.schema_refused.increment(1))?;
         }
         let deliveries = self.route(&event, &rules.routes);
-        Ok(Append { content_hash: event.content_hash(), event: Arc::new(event), dedup, deliveries })
+        let content_hash = event.content_hash();
+        Ok(Append { content_hash, event: Arc::new(event), dedup, deliveries, order: None })
     }
 
     /// What holds for events of this type.
@@ -170,7 +173,7 @@ impl Publisher {
             deliveries,
         };
         match result {
-            AppendResult::Accepted => {
+            AppendResult::Accepted | AppendResult::Placed(_) => {
                 self.metrics.accepted.increment(1);
                 Ok(published(event.uid, event.accepted_at, false, prepared.deliveries))
             }

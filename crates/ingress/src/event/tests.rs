@@ -168,3 +168,40 @@ fn subject_and_sequence_come_from_the_first_rule_for_the_type() {
     let draft = one(settings, &json(r#"{"type":"order.paid","o":{"id":"o1"},"v":12}"#)).unwrap();
     assert_eq!((draft.subject.as_str(), draft.sequence), ("o1", Some(12)));
 }
+
+#[test]
+fn a_policy_watches_what_has_subject_and_sequence_and_says_what_is_missing() {
+    let mut settings = SourceSettings::default();
+    settings.ordering.rules = vec![OrderingRule {
+        patterns: vec![TypePattern::parse("order.*").unwrap()],
+        subject: DomainPath::parse("o.id").unwrap(),
+        sequence: DomainPath::parse("v").unwrap(),
+    }];
+    settings.ordering.final_states = Some(turnbuckle_domain::FinalStates {
+        path: DomainPath::parse("o.s").unwrap(),
+        values: vec!["done".to_owned(), "7".to_owned()],
+    });
+    let found = |settings: &SourceSettings, body| {
+        let mapped = events(settings.clone(), &json(body)).unwrap().remove(0).ok().unwrap();
+        let is_final = mapped.event.order.map(|order| order.is_final);
+        (is_final, mapped.missing_order.map(MissingOrder::as_str))
+    };
+    let done = r#"{"type":"order.paid","o":{"id":"o1","s":"done"},"v":"12"}"#;
+    // Nothing is asked of an order that nobody watches.
+    assert_eq!(found(&settings, done), (None, None));
+    settings.ordering.policy = turnbuckle_domain::OrderingPolicy::Mark;
+    for (body, expected) in [
+        (done, (Some(true), None)),
+        (r#"{"type":"order.paid","o":{"id":1,"s":7},"v":12}"#, (Some(true), None)),
+        (r#"{"type":"order.paid","o":{"id":"o1","s":"open"},"v":12}"#, (Some(false), None)),
+        (r#"{"type":"order.paid","o":{"id":"o1"},"v":-1}"#, (Some(false), None)),
+        (r#"{"type":"order.paid","o":{"id":""},"v":12}"#, (None, Some("subject"))),
+        (r#"{"type":"order.paid","v":12}"#, (None, Some("subject"))),
+        (r#"{"type":"order.paid","o":{"id":"o1"},"v":1.5}"#, (None, Some("sequence"))),
+        (r#"{"type":"order.paid","o":{"id":"o1"},"v":9223372036854775808}"#, (None, Some("sequence"))),
+        // No rule speaks of it.
+        (r#"{"type":"push","v":12}"#, (None, None)),
+    ] {
+        assert_eq!(found(&settings, body), expected, "{body}");
+    }
+}

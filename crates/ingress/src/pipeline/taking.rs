@@ -1,6 +1,6 @@
 //! Events of a verified request: dedup and commit in one transaction, and the answer to that.
 
-use super::{Ending, Pipeline, Received, words};
+use super::{Ending, Pipeline, Received, ordering::OrderTally, words};
 use crate::{
     answer::{Answer, Problem, accepted, duplicate},
     event::{Mapped, NoEvent},
@@ -10,7 +10,7 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use turnbuckle_domain::{
-    Error, EventUid, IntakeRefusal, ReceiptDecision, Taken, Timestamp, UnknownVersionMode,
+    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp, UnknownVersionMode,
     Unprocessable,
 };
 
@@ -31,6 +31,7 @@ struct Tally {
     uid: Option<EventUid>,
     unknown: usize,
     refused: Vec<Refused>,
+    order: OrderTally,
 }
 
 /// An item that is no event.
@@ -91,6 +92,7 @@ impl Pipeline {
                     continue;
                 }
             };
+            tally.order.lacks(mapped.missing_order);
             if tally.event_id.is_empty() {
                 tally.event_id.clone_from(&mapped.event.draft.event_id);
             }
@@ -121,7 +123,8 @@ impl Pipeline {
     fn accept(&self, received: Received, signer: Signer, tally: Tally) -> (Answer, Outcome) {
         let settings = &received.entry.source().settings;
         let answer = accepted(&settings.answers);
-        let mut ending = tally.ending(ReceiptDecision::Accepted, tally.remarks(), &answer, signer);
+        let remarks = tally.remarks(settings.ordering.policy);
+        let mut ending = tally.ending(ReceiptDecision::Accepted, remarks, &answer, signer);
         // The bad items of a batch would be lost otherwise.
         ending.keeps_body =
             !tally.refused.is_empty() && settings.unprocessable == Unprocessable::DeadLetter;
@@ -141,7 +144,8 @@ impl Pipeline {
             let source = received.entry.source().id;
             tracing::warn!(source.id = %source, "an event id came again with other content");
         }
-        let ending = tally.ending(decision, tally.remarks(), &answer, signer);
+        let policy = received.entry.source().settings.ordering.policy;
+        let ending = tally.ending(decision, tally.remarks(policy), &answer, signer);
         self.receipts.leave(self.receipt(received, ending));
         (answer, outcome)
     }
@@ -162,7 +166,7 @@ impl Pipeline {
         };
         if keeps {
             let answer = accepted(&settings.answers);
-            let reason = tally.remarks();
+            let reason = tally.remarks(settings.ordering.policy);
             let mut ending = tally.ending(ReceiptDecision::DeadLetter, reason, &answer, signer);
             ending.keeps_body = true;
             let entry = self.receipt(received, ending);
@@ -178,7 +182,8 @@ impl Pipeline {
             false => (Problem::Malformed, Outcome::Unusable),
         };
         let answer = problem.answer();
-        let ending = tally.ending(ReceiptDecision::Refused, tally.remarks(), &answer, signer);
+        let remarks = tally.remarks(settings.ordering.policy);
+        let ending = tally.ending(ReceiptDecision::Refused, remarks, &answer, signer);
         self.receipts.leave(self.receipt(received, ending));
         (answer, outcome)
     }
@@ -216,8 +221,9 @@ impl Refused {
 impl Tally {
     fn add(&mut self, taken: Taken) {
         match taken {
-            Taken::Accepted { uid } => {
+            Taken::Accepted { uid, order } => {
                 self.accepted += 1;
+                self.order.stood(order);
                 self.uid.get_or_insert(uid);
             }
             Taken::Duplicate { uid, accepted_at } => self.repeated((uid, accepted_at)),
@@ -239,7 +245,7 @@ impl Tally {
     }
 
     /// What an operator should know besides the decision.
-    fn remarks(&self) -> String {
+    fn remarks(&self, policy: OrderingPolicy) -> String {
         let mut remarks = Vec::new();
         if self.events == 0 {
             remarks.push("it has no events".to_owned());
@@ -253,6 +259,7 @@ impl Tally {
                 all => format!("{} of {all} items: {}", self.refused.len(), first.reason()),
             });
         }
+        remarks.extend(self.order.remark(policy));
         remarks.join("; ")
     }
 

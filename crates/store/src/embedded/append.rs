@@ -4,6 +4,7 @@ use super::EmbeddedQueue;
 use crate::{
     channels,
     first::{FirstSeen, Key, Plan, first_uid, key_of, plan, resolve},
+    order,
 };
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
@@ -53,6 +54,7 @@ fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Vec<App
     let mut refused = HashSet::new();
     let mut firsts = HashMap::new();
     let mut inserts = Inserts::prepare(connection)?;
+    let mut has_watched = false;
     for &index in &plan.writers {
         let append = &batch[index];
         if append.dedup && !insert_dedup(&mut inserts.dedup, append)? {
@@ -62,12 +64,21 @@ fn append(connection: &Connection, batch: &[Append]) -> rusqlite::Result<Vec<App
             }
         } else {
             insert_event(&mut inserts.event, append)?;
+            if order::is_watched(append) {
+                // When its deliveries are due is not known yet.
+                has_watched = true;
+                continue;
+            }
             for delivery in &append.deliveries {
                 insert_delivery(&mut inserts.delivery, append, delivery)?;
             }
         }
     }
-    let results = resolve(batch, &plan, &refused, &firsts);
+    let mut results = resolve(batch, &plan, &refused, &firsts);
+    if has_watched {
+        let watched = order::watched(batch, &plan, &refused);
+        order::answer(&mut results, super::order::place(connection, watched)?);
+    }
     record_anomalies(connection, batch, &plan, &results, &firsts)?;
     Ok(results)
 }

@@ -2,6 +2,7 @@
 
 mod append;
 mod error;
+mod order;
 mod queue;
 mod thread;
 

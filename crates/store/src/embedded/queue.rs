@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params, types::Type};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventUid,
+    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventOrder, EventUid,
     FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled,
     Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
 };
@@ -227,6 +227,10 @@ fn read_claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
         data: Bytes::from(row.get::<_, Vec<u8>>(19)?),
         channels: channels::parse(row.get::<_, Option<String>>(20)?.as_deref())
             .ok_or_else(|| corrupt(20))?,
+        order: row
+            .get::<_, Option<String>>(21)?
+            .map(|text| EventOrder::parse(&text).ok_or_else(|| corrupt(21)))
+            .transpose()?,
     };
     Ok(Claimed { delivery, event: Some(Arc::new(event)) })
 }

@@ -5,9 +5,10 @@ use crate::{
     channels,
     error::sqlx_error,
     first::{FirstSeen, Key, Plan, first_uid, plan, resolve},
+    order,
 };
 use async_trait::async_trait;
-use sqlx::Row as _;
+use sqlx::{PgExecutor, Row as _};
 use std::collections::{HashMap, HashSet};
 use turnbuckle_domain::{
     Append, AppendResult, EventLog, EventUid, Shard, StoreError, TenantId, Timestamp,
@@ -22,13 +23,19 @@ const RECORD_ANOMALY: &str = include_str!("sql/record_anomaly.sql");
 impl EventLog for PostgresQueue {
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
         let plan = plan(batch);
-        let refused = self.insert(batch, &plan.writers).await?;
+        let (plan, (refused, placed)) = if batch.iter().any(order::is_watched) {
+            self.insert_watched(batch, plan).await?
+        } else {
+            let refused = insert(&self.pool, batch, &plan.writers).await?;
+            (plan, (refused, Vec::new()))
+        };
         // The commit is done: what fails from here on must not make stored events look refused.
         let firsts = self.find_first(batch, &plan, &refused).await.unwrap_or_else(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "first events not read");
             HashMap::new()
         });
-        let results = resolve(batch, &plan, &refused, &firsts);
+        let mut results = resolve(batch, &plan, &refused, &firsts);
+        order::answer(&mut results, placed);
         if let Err(error) = self.record_anomalies(batch, &plan, &results, &firsts).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "anomalies not recorded");
         }
@@ -37,49 +44,6 @@ impl EventLog for PostgresQueue {
 }
 
 impl PostgresQueue {
-    /// Inserts the chosen events; answers which of them a known id refused.
-    async fn insert(
-        &self,
-        batch: &[Append],
-        chosen: &[usize],
-    ) -> Result<HashSet<EventUid>, StoreError> {
-        let events = || chosen.iter().map(|&index| &batch[index]);
-        let deliveries = || {
-            events().flat_map(|append| append.deliveries.iter().map(move |d| (&append.event, d)))
-        };
-        let event_column = |read: fn(&Append) -> Uuid| events().map(read).collect::<Vec<_>>();
-        let event_text = |read: fn(&Append) -> &str| events().map(read).collect::<Vec<_>>();
-        let event_time =
-            |read: fn(&Append) -> Timestamp| events().map(|a| read(a).micros()).collect::<Vec<_>>();
-        let rows = sqlx::query(APPEND)
-            .bind(event_column(|a| a.event.tenant.uuid()))
-            .bind(event_column(|a| a.event.uid.uuid()))
-            .bind(event_text(|a| &a.event.source))
-            .bind(event_text(|a| &a.event.event_id))
-            .bind(event_text(|a| a.event.event_type.as_str()))
-            .bind(event_text(|a| &a.event.event_version))
-            .bind(events().map(|a| a.event.subject.as_deref()).collect::<Vec<_>>())
-            .bind(events().map(|a| a.event.sequence).collect::<Vec<_>>())
-            .bind(event_text(|a| &a.event.content_type))
-            .bind(event_time(|a| a.event.occurred_at))
-            .bind(event_time(|a| a.event.accepted_at))
-            .bind(events().map(|a| &a.event.data[..]).collect::<Vec<_>>())
-            .bind(events().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
-            .bind(events().map(|a| a.dedup).collect::<Vec<_>>())
-            .bind(deliveries().map(|(event, _)| event.tenant.uuid()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(_, d)| d.id.uuid()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(_, d)| d.endpoint.uuid()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(event, _)| event.uid.uuid()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(_, d)| Shard::of(d.endpoint).number()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(_, d)| d.format.code()).collect::<Vec<_>>())
-            .bind(deliveries().map(|(event, _)| event.accepted_at.micros()).collect::<Vec<_>>())
-            .bind(events().map(|a| channels::text(&a.event.channels)).collect::<Vec<_>>())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(sqlx_error)?;
-        Ok(rows.iter().map(|row| EventUid::from_uuid(row.get(0))).collect())
-    }
-
     async fn find_first(
         &self,
         batch: &[Append],
@@ -145,6 +109,51 @@ impl PostgresQueue {
             .map_err(sqlx_error)?;
         Ok(())
     }
+}
+
+/// Inserts the chosen events; answers which of them a known id refused. Deliveries of watched events are
+/// left out: when they are due is not known yet.
+pub(super) async fn insert<'c>(
+    executor: impl PgExecutor<'c>,
+    batch: &[Append],
+    chosen: &[usize],
+) -> Result<HashSet<EventUid>, StoreError> {
+    let events = || chosen.iter().map(|&index| &batch[index]);
+    let deliveries = || {
+        let unwatched = events().filter(|append| !order::is_watched(append));
+        unwatched.flat_map(|append| append.deliveries.iter().map(move |d| (&append.event, d)))
+    };
+    let event_column = |read: fn(&Append) -> Uuid| events().map(read).collect::<Vec<_>>();
+    let event_text = |read: fn(&Append) -> &str| events().map(read).collect::<Vec<_>>();
+    let event_time =
+        |read: fn(&Append) -> Timestamp| events().map(|a| read(a).micros()).collect::<Vec<_>>();
+    let rows = sqlx::query(APPEND)
+        .bind(event_column(|a| a.event.tenant.uuid()))
+        .bind(event_column(|a| a.event.uid.uuid()))
+        .bind(event_text(|a| &a.event.source))
+        .bind(event_text(|a| &a.event.event_id))
+        .bind(event_text(|a| a.event.event_type.as_str()))
+        .bind(event_text(|a| &a.event.event_version))
+        .bind(events().map(|a| a.event.subject.as_deref()).collect::<Vec<_>>())
+        .bind(events().map(|a| a.event.sequence).collect::<Vec<_>>())
+        .bind(event_text(|a| &a.event.content_type))
+        .bind(event_time(|a| a.event.occurred_at))
+        .bind(event_time(|a| a.event.accepted_at))
+        .bind(events().map(|a| &a.event.data[..]).collect::<Vec<_>>())
+        .bind(events().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
+        .bind(events().map(|a| a.dedup).collect::<Vec<_>>())
+        .bind(deliveries().map(|(event, _)| event.tenant.uuid()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(_, d)| d.id.uuid()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(_, d)| d.endpoint.uuid()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(event, _)| event.uid.uuid()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(_, d)| Shard::of(d.endpoint).number()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(_, d)| d.format.code()).collect::<Vec<_>>())
+        .bind(deliveries().map(|(event, _)| event.accepted_at.micros()).collect::<Vec<_>>())
+        .bind(events().map(|a| channels::text(&a.event.channels)).collect::<Vec<_>>())
+        .fetch_all(executor)
+        .await
+        .map_err(sqlx_error)?;
+    Ok(rows.iter().map(|row| EventUid::from_uuid(row.get(0))).collect())
 }
 
 fn corrupt() -> StoreError {

@@ -3,6 +3,7 @@
 mod append;
 mod deadline;
 mod hints;
+mod order;
 mod partitions;
 mod queue;
 mod settle;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sqlx::{Row as _, postgres::PgRow};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid, Heartbeat, LaneClaim,
+    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventOrder, EventUid, Heartbeat, LaneClaim,
     LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease, StoreError,
     TenantId, Timestamp, TypeName, WakeHint, WorkerId,
 };
@@ -173,6 +173,10 @@ fn claimed(row: &PgRow) -> Result<Claimed, StoreError> {
         data: Bytes::from(row.get::<Vec<u8>, _>(19)),
         channels: channels::parse(row.get::<Option<&str>, _>(20))
             .ok_or_else(|| corrupt("channels"))?,
+        order: row
+            .get::<Option<&str>, _>(21)
+            .map(|text| EventOrder::parse(text).ok_or_else(|| corrupt("event_order")))
+            .transpose()?,
     };
     Ok(Claimed { delivery, event: Some(Arc::new(event)) })
 }

@@ -28,7 +28,8 @@ pub(crate) const NOTHING_SEEN: (Timestamp, DeliveryId) =
 
 pub(crate) enum Home {
     Directory(TempDir),
-    Postgres(#[expect(dead_code, reason = "kept until the end of the test")] TestDatabase),
+    /// Kept until the end of the test.
+    Postgres(TestDatabase),
 }
 
 pub(crate) struct Fixture {
@@ -130,6 +131,7 @@ impl Fixture {
             data: b"{}".as_slice().into(),
             accepted_at: self.clock.now(),
             channels: Channels::default(),
+            order: None,
         }
     }
 
@@ -145,6 +147,7 @@ impl Fixture {
             dedup: true,
             deliveries: endpoints.iter().map(delivery).collect(),
             event: Arc::new(event),
+            order: None,
         }
     }
 

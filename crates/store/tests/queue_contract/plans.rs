@@ -18,7 +18,7 @@ const BACKLOG: u32 = 100_000;
 /// Endpoints beside it, with a few pending deliveries each.
 const OTHERS: u32 = 200;
 /// One descent of a B-tree of this size, its leaf, and the row: generous, and far below a scan.
-const PAGES_PER_PROBE: u64 = 8;
+pub(crate) const PAGES_PER_PROBE: u64 = 8;
 
 /// Rows made by the server: number `n` of endpoint `e` has the ids below, all of one tenant and shard.
 const TENANT: &str = "00000000-0000-7000-8000-00000000000a";
@@ -65,10 +65,10 @@ async fn fill_others(fixture: &Fixture) {
 
 /// What a plan says: which tables are scanned as a whole, which indexes are used, and pages touched.
 #[derive(Debug, Default)]
-struct Plan {
+pub(crate) struct Plan {
     scanned: BTreeSet<String>,
     indexes: BTreeSet<String>,
-    pages: u64,
+    pub(crate) pages: u64,
 }
 
 impl Plan {
@@ -86,8 +86,8 @@ impl Plan {
     }
 
     /// Scans of nothing but tables of a fixed, small size, and these indexes used.
-    fn assert_probes(&self, indexes: &[&str]) {
-        let large = ["event", "delivery", "attempt"];
+    pub(crate) fn assert_probes(&self, indexes: &[&str]) {
+        let large = ["event", "delivery", "attempt", "subject_order"];
         let scanned = |table: &&String| large.iter().any(|prefix| table.starts_with(prefix));
         assert!(!self.scanned.iter().any(|table| scanned(&table)), "{self:?}");
         for index in indexes {
@@ -97,7 +97,12 @@ impl Plan {
 }
 
 /// Prepares a statement, runs it under its generic or its custom plan, and takes back what it did.
-async fn explain(fixture: &Fixture, mode: &str, sql: &str, arguments: &[String]) -> Plan {
+pub(crate) async fn explain(
+    fixture: &Fixture,
+    mode: &str,
+    sql: &str,
+    arguments: &[String],
+) -> Plan {
     // As the store sets it for its own connections; the last test of this file looks at those.
     let before = format!(
         "begin; set local enable_seqscan = off; set local plan_cache_mode = force_{mode}_plan; \
@@ -118,7 +123,7 @@ async fn explain(fixture: &Fixture, mode: &str, sql: &str, arguments: &[String])
     plan
 }
 
-fn array(values: impl Iterator<Item = String>, kind: &str) -> String {
+pub(crate) fn array(values: impl Iterator<Item = String>, kind: &str) -> String {
     let values: Vec<String> = values.map(|value| format!("'{value}'")).collect();
     format!("array[{}]::{kind}[]", values.join(","))
 }

@@ -30,6 +30,7 @@ impl Dispatcher {
             Input::Cancelled(endpoint, id) => self.cancelled(endpoint, id),
             Input::Hinted => self.reads.hinting = false,
             Input::Wake(endpoint) => self.wake(endpoint),
+            Input::Due(due) => due.into_iter().for_each(|due| self.due(due)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Starting attempts: which lane is next, and whether its delivery may leave.
 
-use super::Dispatcher;
+use super::{Dispatcher, due::is_scheduled};
 use crate::{
     config::EndpointEntry,
     engine::{
@@ -72,7 +72,7 @@ impl Dispatcher {
         }
         let Some(job) = lane.pop() else { return };
         match self.judge(endpoint, now) {
-            Verdict::Send(_) if job.delivery.attempts > 0 && job.delivery.due_at > now => {
+            Verdict::Send(_) if job.delivery.due_at > now && is_scheduled(&job.delivery) => {
                 self.not_yet(&job);
             }
             Verdict::Send(entry) => {

@@ -36,6 +36,7 @@ fn job(number: u32, due_at: Timestamp) -> Job {
         data: Bytes::from_static(b"{}"),
         accepted_at: due_at,
         channels: turnbuckle_domain::Channels::default(),
+        order: None,
     };
     Job {
         delivery: LiveDelivery {

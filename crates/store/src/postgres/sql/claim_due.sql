@@ -6,7 +6,7 @@
 select d.tenant_id, d.id, d.endpoint_id, d.shard, d.format, d.attempts, d.round_start,
        d.round_at_us, d.due_at_us, d.event_uid,
        e.source, e.event_id, e.event_type, e.event_version, e.subject, e.sequence, e.content_type,
-       e.occurred_at_us, e.accepted_at_us, e.data, e.channels
+       e.occurred_at_us, e.accepted_at_us, e.data, e.channels, e.event_order
 from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::uuid[], $5::integer[])
   as lane (endpoint_id, shard, after_due_us, after_id, room)
 cross join lateral (
