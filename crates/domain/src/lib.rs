@@ -38,6 +38,7 @@ mod caller;
 mod channel;
 mod config;
 mod config_store;
+mod dedup;
 mod delivery;
 mod denial;
 mod endpoint;
@@ -54,6 +55,7 @@ mod key_usage;
 mod labels;
 mod name;
 mod node;
+mod operation;
 mod pattern;
 mod ports;
 mod quota;
@@ -81,6 +83,7 @@ pub use caller::{Caller, Permission, Role};
 pub use channel::{Channel, Channels, InvalidChannel};
 pub use config::{ConfigDelta, ConfigPosition, Deletable, Epoch, Meta, Revision, SourcePosition};
 pub use config_store::{ConfigSource, ConfigStore};
+pub use dedup::{DedupRule, SignedBody, dedup_limits, id_mark};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
@@ -117,15 +120,18 @@ pub use node::{
     HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,
     node_limits,
 };
+pub use operation::{OperationKind, OperationalEvent};
 pub use pattern::TypePattern;
 pub use ports::{
-    Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
+    Append, AppendResult, CLAIM_BYTES_MAX, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
     EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
     Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
-pub use receipt::{Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, receipt_limits};
+pub use receipt::{
+    Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, ReplayContext, receipt_limits,
+};
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;

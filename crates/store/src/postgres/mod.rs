@@ -3,7 +3,7 @@
 mod append;
 mod deadline;
 mod hints;
-mod partitions;
+pub(crate) mod partitions;
 mod queue;
 mod settle;
 

@@ -21,3 +21,4 @@ mod plans;
 mod receipts;
 mod settle;
 mod verbs;
+mod windows;
