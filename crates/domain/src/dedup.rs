@@ -6,8 +6,9 @@
 //!  signed body under an id that is not signed ─► known within its short window? ─► replay
 //! ```
 
+use crate::SourceId;
 use sha2::{Digest as _, Sha256};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// Bounds of dedup, each with its reason.
 pub mod dedup_limits {
@@ -37,13 +38,25 @@ pub struct DedupRule {
     pub window: Duration,
     /// Of an id that no signature covers: the signed body, which is remembered beside it.
     pub body: Option<SignedBody>,
+    /// The source that it came through. Ids of a source are its own: no publisher that uses the source's
+    /// name, and no later source of that name, meets them.
+    pub scope: Option<SourceId>,
 }
 
 impl DedupRule {
     /// An id that is remembered for so long.
     #[must_use]
     pub const fn id(window: Duration) -> Self {
-        Self { window, body: None }
+        Self { window, body: None, scope: None }
+    }
+
+    /// What its keys belong to, for an event of this source: `~` is in no source of an event.
+    #[must_use]
+    pub fn scope_of<'a>(&self, source: &'a str) -> Cow<'a, str> {
+        match self.scope {
+            Some(id) => Cow::Owned(format!("~{id}")),
+            None => Cow::Borrowed(source),
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 //! ```
 //! Who routes owns this port: the ingress knows sources, and neither event types nor subscriptions.
 
-use crate::{DedupRule, Error, EventDraft, EventUid, OperationalEvent, StoreError, TenantId, Timestamp};
+use crate::{
+    DedupRule, Error, EventDraft, EventUid, OperationalEvent, StoreError, TenantId, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 

@@ -58,6 +58,7 @@ mod node;
 mod operation;
 mod pattern;
 mod ports;
+mod processing;
 mod quota;
 mod random;
 mod receipt;
@@ -123,14 +124,16 @@ pub use node::{
 pub use operation::{OperationKind, OperationalEvent};
 pub use pattern::TypePattern;
 pub use ports::{
-    Append, AppendResult, CLAIM_BYTES_MAX, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
-    EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
-    Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
+    Append, AppendResult, CLAIM_BYTES_MAX, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView,
+    EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane,
+    Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
+pub use processing::{Processing, ProcessingState};
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
 pub use receipt::{
-    Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, ReplayContext, receipt_limits,
+    Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, ReceiptReplay, ReplayContext,
+    receipt_limits,
 };
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
@@ -144,7 +147,8 @@ pub use source::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,
     IngestToken, IntakeLimits, JsonPath, JsonStep, Ordering, OrderingPolicy, OrderingRule,
     ReceiptSettings, SchemeChoice, SchemeDocument, Source, SourceSettings, TimestampWindow,
-    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
+    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, may_hold_credential,
+    source_limits,
 };
 pub use time::{Clock, Timestamp};
 pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};

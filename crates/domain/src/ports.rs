@@ -5,7 +5,8 @@
 
 use crate::{
     Attempt, DedupRule, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid,
-    FinishReason, LiveDelivery, PayloadFormat, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
+    FinishReason, LiveDelivery, PayloadFormat, Revision, Shard, TenantId, Timestamp, TypeName,
+    WorkerId,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};

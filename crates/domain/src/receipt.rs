@@ -1,6 +1,9 @@
 //! Receipts: what an ingress decided about each request that named a known source, and why.
 
-use crate::{EventUid, KeyId, KeyState, ReceiptId, SourceId, StoreError, TenantId, Timestamp};
+use crate::{
+    Error, EventUid, KeyId, KeyState, ReceiptId, Source, SourceId, StoreError, Taken, TenantId,
+    Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -185,4 +188,21 @@ pub trait ReceiptLog: Send + Sync + 'static {
     /// Takes away receipts of before `oldest`, at most [`receipt_limits::PRUNED_AT_ONCE`], and the
     /// payloads whose time is over. Answers how many receipts went.
     async fn prune_receipts(&self, oldest: Timestamp, now: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// Takes a kept request through the mapping of its source again. Its signature and its time were right
+/// when it came, and are not looked at.
+#[async_trait]
+pub trait ReceiptReplay: Send + Sync + 'static {
+    /// What became of each of its events, durable when it returns. Unless `only_new`, they are new
+    /// events whatever is known of their ids.
+    ///
+    /// # Errors
+    /// When the settings of the source make no event of it, or the store does not answer.
+    async fn replay(
+        &self,
+        source: &Source,
+        receipt: &Receipt,
+        only_new: bool,
+    ) -> Result<Vec<Taken>, Error>;
 }

@@ -1,9 +1,10 @@
 //! Dedup inside a batch and against what is stored, the same for every backend.
 
-use std::collections::{HashMap, HashSet};
-use turnbuckle_domain::{
-    Append, AppendResult, Event, EventUid, SignedBody, TenantId, Timestamp, id_mark,
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
 };
+use turnbuckle_domain::{Append, AppendResult, EventUid, SignedBody, TenantId, Timestamp, id_mark};
 
 /// What names an event: tenant, event id, source.
 pub(crate) type Key = (TenantId, String, String);
@@ -39,14 +40,20 @@ pub(crate) struct Plan {
     replays: HashSet<usize>,
 }
 
-pub(crate) fn key_of(event: &Event) -> Key {
-    (event.tenant, event.event_id.clone(), event.source.clone())
+pub(crate) fn key_of(append: &Append) -> Key {
+    (append.event.tenant, append.event.event_id.clone(), scope_of(append).into_owned())
+}
+
+/// What the keys of an event belong to.
+pub(crate) fn scope_of(append: &Append) -> Cow<'_, str> {
+    let source = append.event.source.as_str();
+    append.dedup.as_ref().map_or(Cow::Borrowed(source), |rule| rule.scope_of(source))
 }
 
 /// The key of the signed body beside an id that is not signed.
 pub(crate) fn body_key_of(append: &Append) -> Option<Key> {
-    let event = &append.event;
-    body_of(append).map(|body| (event.tenant, body.key(), event.source.clone()))
+    let tenant = append.event.tenant;
+    body_of(append).map(|body| (tenant, body.key(), scope_of(append).into_owned()))
 }
 
 pub(crate) fn body_of(append: &Append) -> Option<SignedBody> {
@@ -56,11 +63,12 @@ pub(crate) fn body_of(append: &Append) -> Option<SignedBody> {
 /// The key that an event was refused by.
 pub(crate) fn lost_key(append: &Append, by: RefusedBy) -> Key {
     let body = (by == RefusedBy::Body).then(|| body_key_of(append)).flatten();
-    body.unwrap_or_else(|| key_of(&append.event))
+    body.unwrap_or_else(|| key_of(append))
 }
 
 pub(crate) fn plan(batch: &[Append]) -> Plan {
-    let mut seen: HashMap<(TenantId, &str, &str), usize> = HashMap::with_capacity(batch.len());
+    let mut seen: HashMap<(TenantId, &str, Cow<'_, str>), usize> =
+        HashMap::with_capacity(batch.len());
     let mut bodies: HashMap<Key, usize> = HashMap::new();
     let mut writers = Vec::with_capacity(batch.len());
     let mut leader = Vec::with_capacity(batch.len());
@@ -72,7 +80,7 @@ pub(crate) fn plan(batch: &[Append]) -> Plan {
             leader.push(index);
             continue;
         }
-        let id = (event.tenant, event.event_id.as_str(), event.source.as_str());
+        let id = (event.tenant, event.event_id.as_str(), scope_of(append));
         if let Some(&first) = seen.get(&id) {
             leader.push(first);
             continue;
@@ -89,8 +97,9 @@ pub(crate) fn plan(batch: &[Append]) -> Plan {
         leader.push(index);
     }
     let sort_key = |&index: &usize| {
-        let event = &batch[index].event;
-        (event.tenant, event.event_id.as_str(), event.source.as_str())
+        let Append { event, dedup, .. } = &batch[index];
+        let scope = dedup.and_then(|rule| rule.scope).map(|scope| scope.uuid());
+        (event.tenant, event.event_id.as_str(), scope, event.source.as_str())
     };
     writers.sort_unstable_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     Plan { writers, leader, replays }
@@ -121,8 +130,8 @@ pub(crate) fn resolve(
             },
         };
         let (uid, accepted_at) = (first.uid, first.accepted_at);
-        let is_own = by == Some(RefusedBy::Body)
-            && first.content_hash == id_mark(&append.event.event_id);
+        let is_own =
+            by == Some(RefusedBy::Body) && first.content_hash == id_mark(&append.event.event_id);
         match by {
             _ if is_own => AppendResult::Duplicate { uid, accepted_at },
             _ if plan.replays.contains(&index) => AppendResult::Replay { uid, accepted_at },
@@ -147,6 +156,6 @@ pub(crate) fn first_uid(
     firsts: &HashMap<Key, FirstSeen>,
     index: usize,
 ) -> EventUid {
-    let leader = &batch[plan.leader[index]].event;
-    firsts.get(&key_of(leader)).map_or(leader.uid, |first| first.uid)
+    let leader = &batch[plan.leader[index]];
+    firsts.get(&key_of(leader)).map_or(leader.event.uid, |first| first.uid)
 }

@@ -110,6 +110,7 @@ pub(super) fn event(tenant: &ResourceId, event: Event) -> v1::Event {
         content_type: event.content_type,
         accept_time: Some(timestamp(event.accepted_at)),
         channels: event.channels.iter().map(ToString::to_string).collect(),
+        processing: None,
     }
 }
 

@@ -132,7 +132,9 @@ impl Publisher {
             }
             Some(AppendResult::Anomaly) => {
                 self.metrics.anomaly.increment(1);
-                operations::anomaly(event).into_iter().for_each(|event| self.operations.tell(event));
+                operations::anomaly(event)
+                    .into_iter()
+                    .for_each(|event| self.operations.tell(event));
                 Taken::Anomaly
             }
             Some(AppendResult::Unknown) | None => Taken::Unknown,

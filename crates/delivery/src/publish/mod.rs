@@ -207,7 +207,9 @@ impl Publisher {
                     event.source = %event.source,
                     "an event id came again with other content"
                 );
-                operations::anomaly(event).into_iter().for_each(|event| self.operations.tell(event));
+                operations::anomaly(event)
+                    .into_iter()
+                    .for_each(|event| self.operations.tell(event));
                 Err(Error::Anomaly {
                     event_id: event.event_id.clone(),
                     source_name: event.source.clone(),

@@ -22,10 +22,13 @@ const STORE_WAIT: Duration = Duration::from_millis(700);
 #[derive(Default)]
 struct Tally {
     event_id: String,
+    event_id_signed: Option<bool>,
     events: usize,
     accepted: usize,
     /// Repeats, and when the first of them was accepted first.
     duplicates: usize,
+    /// Of these, signed bodies that came under another id before.
+    replays: usize,
     first: Option<(EventUid, Timestamp)>,
     anomalies: usize,
     uid: Option<EventUid>,
@@ -93,13 +96,7 @@ impl Pipeline {
             };
             if tally.event_id.is_empty() {
                 tally.event_id.clone_from(&mapped.event.draft.event_id);
-            }
-            if let Some(earlier) = &mapped.earlier_id {
-                let found = self.intake.first_accepted(tenant, slug, earlier).await?;
-                if let Some(first) = found.filter(|(_, at)| in_window(source, received.at, *at)) {
-                    tally.repeated(first);
-                    continue;
-                }
+                tally.event_id_signed = mapped.id_signed;
             }
             ids.push(mapped.event.draft.event_id.clone());
             events.push(mapped.event);
@@ -221,6 +218,10 @@ impl Tally {
                 self.uid.get_or_insert(uid);
             }
             Taken::Duplicate { uid, accepted_at } => self.repeated((uid, accepted_at)),
+            Taken::Replay { uid, accepted_at } => {
+                self.replays += 1;
+                self.repeated((uid, accepted_at));
+            }
             Taken::Anomaly => self.anomalies += 1,
             Taken::Unknown => self.unknown += 1,
             Taken::Refused(IntakeRefusal::UnknownVersion) => {
@@ -247,6 +248,10 @@ impl Tally {
         if self.anomalies > 0 {
             remarks.push("an event id came again with other content".to_owned());
         }
+        if self.replays > 0 {
+            let words = "its id is not signed, and what is signed came before under another id";
+            remarks.push(words.to_owned());
+        }
         if let Some(first) = self.refused.first() {
             remarks.push(match self.events {
                 1 => first.reason().to_owned(),
@@ -266,17 +271,10 @@ impl Tally {
         Ending {
             signer: Some(signer),
             event_id: self.event_id.clone(),
+            event_id_signed: self.event_id_signed,
             event: self.uid.or_else(|| self.first.map(|(uid, _)| uid)),
             events: self.events,
             ..Ending::of(decision, reason, answer)
         }
-    }
-}
-
-/// Whether a body that was there before is the same event still.
-fn in_window(source: &turnbuckle_domain::Source, now: Timestamp, first: Timestamp) -> bool {
-    match source.settings.dedup.without_id {
-        turnbuckle_domain::WithoutId::BodyHash { window } => now.since(first) < window,
-        _ => false,
     }
 }

@@ -105,7 +105,7 @@ fn take_keys(
     {
         return Ok(Some((RefusedBy::Body, key.clone())));
     }
-    let key = key_of(&append.event);
+    let key = key_of(append);
     if !insert_dedup(insert, append, &key, &append.content_hash, rule.window)? {
         return Ok(Some((RefusedBy::Id, key)));
     }

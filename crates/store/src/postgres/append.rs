@@ -6,7 +6,7 @@ use crate::{
     error::sqlx_error,
     first::{
         FirstSeen, Key, Plan, Refused, RefusedBy, body_key_of, body_of, first_uid, lost_key, plan,
-        resolve,
+        resolve, scope_of,
     },
     micros,
 };
@@ -101,6 +101,7 @@ impl PostgresQueue {
             .bind(events().map(|a| body_of(a).map(|body| body.key())).collect::<Vec<_>>())
             .bind(events().map(|a| body_of(a).map(|body| micros(body.window))).collect::<Vec<_>>())
             .bind(events().map(|a| body_of(a).map(|_| mark_of(a))).collect::<Vec<_>>())
+            .bind(events().map(|a| scope_of(a)).collect::<Vec<_>>())
             .fetch_all(&self.pool)
             .await
             .map_err(sqlx_error)?;

@@ -8,9 +8,9 @@ use futures_util::TryStreamExt as _;
 use sqlx::{Row as _, postgres::PgRow};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    CLAIM_BYTES_MAX, Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid, Heartbeat, LaneClaim,
-    LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease, StoreError,
-    TenantId, Timestamp, TypeName, WakeHint, WorkerId,
+    CLAIM_BYTES_MAX, Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventUid, Heartbeat,
+    LaneClaim, LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease,
+    StoreError, TenantId, Timestamp, TypeName, WakeHint, WorkerId,
 };
 
 const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");

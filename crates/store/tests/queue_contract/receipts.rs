@@ -5,8 +5,7 @@ use bytes::Bytes;
 use std::time::Duration;
 use turnbuckle_domain::{
     EventUid, KeyId, KeyState, Receipt, ReceiptDecision, ReceiptFilter, ReceiptId, ReplayContext,
-    SourceId,
-    TenantId, Timestamp,
+    SourceId, TenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -127,7 +126,8 @@ async fn days_of_receipts_are_dropped_whole() {
     let day = Duration::from_secs(24 * 3600);
     let days: Vec<Receipt> = (0..3).map(|n| receipt(tenant, start + day * n, n.into())).collect();
     log.record_receipts(&days).await.unwrap();
-    let count = "select count(*) from pg_class where relname ~ '^receipt_d[0-9]+$' and relkind = 'r'";
+    let count =
+        "select count(*) from pg_class where relname ~ '^receipt_d[0-9]+$' and relkind = 'r'";
     let before = fixture.number(count).await;
     let left = async || {
         let found = log.receipts(tenant, &ReceiptFilter::default(), None, 10).await.unwrap();

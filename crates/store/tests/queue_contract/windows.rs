@@ -4,9 +4,10 @@ use crate::{common::on_both_backends, fixture::Fixture};
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Append, AppendResult, CLAIM_BYTES_MAX, DedupRule, Event, SignedBody, Timestamp, dedup_limits,
-    event_limits,
+    Append, AppendResult, CLAIM_BYTES_MAX, DedupRule, Event, SignedBody, SourceId, Timestamp,
+    dedup_limits, event_limits,
 };
+use uuid::Uuid;
 
 on_both_backends!(
     an_id_is_new_again_when_its_window_is_over,
@@ -19,6 +20,7 @@ on_both_backends!(
     a_body_is_free_again_when_its_short_window_is_over,
     replays_inside_a_batch_are_found_too,
     an_anomaly_leaves_no_body_behind,
+    ids_of_a_source_are_met_by_nobody_else_who_uses_its_name,
     batches_with_the_same_bodies_in_other_order_do_not_dead_lock,
     a_claim_of_large_payloads_ends_early_and_loses_none,
 );
@@ -37,7 +39,7 @@ fn with(append: Append, window: Duration) -> Append {
 /// An id that nobody signed, with a body that somebody did.
 fn unsigned(fixture: &Fixture, event: Event) -> Append {
     let body = Some(SignedBody::of(&event.data, None, SHORT));
-    Append { dedup: Some(DedupRule { window: WINDOW, body }), ..fixture.to(event, &[]) }
+    Append { dedup: Some(DedupRule { body, ..DedupRule::id(WINDOW) }), ..fixture.to(event, &[]) }
 }
 
 fn first(append: &Append) -> (turnbuckle_domain::EventUid, Timestamp) {
@@ -197,6 +199,25 @@ async fn replays_inside_a_batch_are_found_too(fixture: &Fixture) {
     // The last one has the body of the first of its batch, which was a replay of this very event.
     assert_eq!(answers, [replay.clone(), replay.clone(), replay, duplicate_of(start)]);
     assert_eq!(fixture.number("select count(*) from event").await, 1);
+}
+
+async fn ids_of_a_source_are_met_by_nobody_else_who_uses_its_name(fixture: &Fixture) {
+    let tenant = fixture.tenant();
+    let of = |scope: Option<u128>, data: &'static [u8]| {
+        let scope = scope.map(|number| SourceId::from_uuid(Uuid::from_u128(number)));
+        let event = Event { data: Bytes::from_static(data), ..fixture.event(tenant, "e-1") };
+        let rule = DedupRule { scope, ..DedupRule::id(WINDOW) };
+        Append { dedup: Some(rule), ..fixture.to(event, &[]) }
+    };
+    let all = [of(None, b"1"), of(Some(1), b"2"), of(Some(2), b"3")];
+    assert_eq!(
+        fixture.store.log.append(&all).await.unwrap(),
+        [const { AppendResult::Accepted }; 3]
+    );
+    for (index, scope) in [None, Some(1), Some(2)].into_iter().enumerate() {
+        let data = [b"1".as_slice(), b"2", b"3"][index];
+        assert_eq!(one(fixture, &of(scope, data)).await, duplicate_of(&all[index]));
+    }
 }
 
 async fn an_anomaly_leaves_no_body_behind(fixture: &Fixture) {

@@ -8,9 +8,9 @@ use crate::engine::{
 };
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    Attempt, AttemptOutcome, CLAIM_BYTES_MAX, Claimed, Decision, DeliveryId, DeliveryState, EndpointId,
-    FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement,
-    Shard, ShardLease, Timestamp,
+    Attempt, AttemptOutcome, CLAIM_BYTES_MAX, Claimed, Decision, DeliveryId, DeliveryState,
+    EndpointId, FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule,
+    Settlement, Shard, ShardLease, Timestamp,
 };
 
 impl Dispatcher {

@@ -1,5 +1,5 @@
 -- Stores a batch of events with their deliveries, or for known ids nothing at all.
--- $1..$14 and $22..$25 one array per column of the events, $15..$21 one per column of the deliveries.
+-- $1..$14 and $22..$26 one array per column of the events, $15..$21 one per column of the deliveries.
 -- Answers the uids that were refused by the dedup key, and whether by the key of a signed body;
 -- normally none.
 -- An id whose window is over by the clock of the caller is new, and its row is written over.
@@ -11,7 +11,7 @@
 with input as materialized (
   -- Only what the dedup key needs: what stands here is copied, and payloads are large.
   select * from unnest(
-    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $11::bigint[], $13::bytea[], $14::bigint[],
+    $1::uuid[], $2::uuid[], $26::text[], $4::text[], $11::bigint[], $13::bytea[], $14::bigint[],
     $23::text[], $24::bigint[], $25::bytea[]
   ) as t (tenant_id, uid, source, event_id, accepted_at_us, content_hash, window_us,
           body_key, body_window_us, id_mark)
