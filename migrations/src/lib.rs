@@ -14,6 +14,7 @@ mod m20261130_000008_key_usage;
 mod m20261130_000009_request_ids;
 mod m20261130_000010_receipts;
 mod m20261130_000012_subject_order;
+mod m20261130_000015_windows;
 mod run;
 mod status;
 
@@ -41,6 +42,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000009_request_ids::Migration),
             Box::new(m20261130_000010_receipts::Migration),
             Box::new(m20261130_000012_subject_order::Migration),
+            Box::new(m20261130_000015_windows::Migration),
         ]
     }
 }

@@ -110,7 +110,8 @@ async fn mark_says_in_a_header_how_an_event_stood_on_every_attempt(
     kind: StoreKind,
 ) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &[]).await?);
-    let script = Script::sequence([503, 200].map(Answer::status)).counted_by("turnbuckle-delivery-id");
+    let script =
+        Script::sequence([503, 200].map(Answer::status)).counted_by("turnbuckle-delivery-id");
     let receiver = Receiver::start(script).await?;
     let scene = Scene::set(&server).await?;
     let retry_policy = scene.delays("soon", &[Duration::from_millis(50)], 3).await?;
@@ -229,9 +230,11 @@ async fn a_kill_while_some_wait_loses_neither_them_nor_their_order(
     // What the sender has no answer for it sends again.
     assert_eq!(shop.tell(4).await?, 200);
     assert_eq!(shop.tell(2).await?, 202);
-    receiver.wait_until(PATIENCE, |received| {
-        received.iter().any(|received| version(received).is_ok_and(|version| version == 4))
-    }).await?;
+    receiver
+        .wait_until(PATIENCE, |received| {
+            received.iter().any(|received| version(received).is_ok_and(|version| version == 4))
+        })
+        .await?;
     let mut seen = versions(&receiver.received())?;
     // The first may have been under way when the process died (I3).
     seen.dedup();

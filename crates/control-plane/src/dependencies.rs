@@ -3,9 +3,9 @@
 use crate::names::TenantName;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    AppliedRevisions, Caller, Clock, ConfigStore, Error, IdGenerator, KeyUsageStore, Meta,
-    Propagation, ReceiptLog, ResourceId, Revision, SealedRecords, SecretRewrapper, SecretSealer,
-    TargetPolicy, Tenant,
+    AppliedRevisions, Caller, Clock, ConfigStore, Error, History, IdGenerator, KeyUsageStore, Meta,
+    Propagation, ReceiptLog, ReceiptReplay, ResourceId, Revision, SealedRecords, SecretRewrapper,
+    SecretSealer, TargetPolicy, Tenant,
 };
 
 /// The ports of the control plane.
@@ -14,6 +14,10 @@ pub struct Dependencies {
     pub store: Arc<dyn ConfigStore>,
     /// What the ingress decided.
     pub receipts: Arc<dyn ReceiptLog>,
+    /// Takes kept requests again; none where this process has no way into the event log.
+    pub replays: Option<Arc<dyn ReceiptReplay>>,
+    /// What happened to events.
+    pub history: Arc<dyn History>,
     /// Seals the material of keys.
     pub sealer: Arc<dyn SecretSealer>,
     /// Tells the time.

@@ -418,6 +418,7 @@ pub(crate) fn refused(kind: Precondition, subject: String) -> Error {
         | Precondition::NameRetired
         | Precondition::LimitReached
         | Precondition::NameTaken
+        | Precondition::PayloadGone
         | Precondition::ReferenceDeleted => "the ring does not allow this now",
     };
     Error::Precondition { kind, subject, message: message.to_owned() }

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 use turnbuckle_domain::{
-    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, ValuePart, ValueSource,
-    source_limits,
+    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, UnknownVersionMode,
+    Unprocessable, ValuePart, ValueSource, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
 /// Between the values that name an event together.
 const ID_SEPARATOR: &str = ":";
+
+/// The presets of our own contracts.
+const OWN: [&str; 2] = ["turnbuckle", "hub"];
 
 /// The settings of a source that says nothing.
 pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
@@ -20,8 +23,15 @@ pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
 
 /// The settings that a preset knows.
 pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
+    // A third party cannot mend its request, and stops sending when it is refused too often: what cannot be
+    // used is kept for us to mend. With our own contracts the sender is to know.
+    let (unknown_version, unprocessable) = match OWN.contains(&preset.name.as_str()) {
+        true => (UnknownVersionMode::Refuse, Unprocessable::Refuse),
+        false => (UnknownVersionMode::DeadLetter, Unprocessable::DeadLetter),
+    };
     SourceSettings {
-        event: event(&preset.event),
+        event: EventMapping { unknown_version, ..event(&preset.event) },
+        unprocessable,
         dedup: Dedup {
             event_id: event_id(&preset.event),
             window: Duration::from_secs(preset.dedup_window_seconds.into())
@@ -91,6 +101,16 @@ mod tests {
             let tolerance = verification::tolerance(&preset.scheme);
             settings.check("source", tolerance, &mut violations);
             assert!(violations.finish().is_ok(), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn only_senders_of_our_own_contracts_are_told_that_a_version_is_unknown() {
+        for preset in scheme::presets() {
+            let settings = of_preset(preset);
+            let refuses = settings.event.unknown_version == UnknownVersionMode::Refuse;
+            assert_eq!(refuses, ["hub", "turnbuckle"].contains(&preset.name.as_str()));
+            assert_eq!(refuses, settings.unprocessable == Unprocessable::Refuse, "{}", preset.name);
         }
     }
 

@@ -65,8 +65,11 @@ pub async fn start_intake(
     drop(committer);
     supervisor.spawn("due-hints", OnExit::Log, endless(tell_workers(parts.queue, hints)));
     let ids = IdGenerator::new(Arc::clone(&parts.clock), parts.random);
-    let publisher = Publisher::new(config, parts.clock, ids, commits);
-    Ok(Arc::new(Intake::new(Arc::new(publisher), parts.history)))
+    let (publisher, teller) = Publisher::new(config, parts.clock, ids, commits);
+    let publisher = Arc::new(publisher);
+    let telling = teller.run(Arc::clone(&publisher), supervisor.shutdown());
+    supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+    Ok(Arc::new(Intake::new(publisher, parts.history)))
 }
 
 /// Hints for everything that was committed while the last hint was on its way.

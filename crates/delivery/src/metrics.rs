@@ -6,6 +6,7 @@ use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,
 };
+use std::time::Duration;
 use turnbuckle_domain::{AttemptOutcome, DeliveryState};
 
 /// Tells the recorder what the metrics mean. Call it once, after the recorder is installed.
@@ -27,13 +28,17 @@ pub(crate) fn describe() {
             "turnbuckle_handoff_overflow_total",
             "Deliveries left to the store for want of room in memory",
         ),
-        ("turnbuckle_ordered_events_total", "Events whose order is watched, by how they stood to it"),
+        (
+            "turnbuckle_ordered_events_total",
+            "Events whose order is watched, by how they stood to it",
+        ),
         ("turnbuckle_order_gaps_total", "Gaps in the order of a subject that ended, by how"),
         ("turnbuckle_attempts_total", "Attempts, by outcome"),
         ("turnbuckle_deliveries_total", "Deliveries finished, by state"),
         ("turnbuckle_signatures_total", "Signatures made, by place in the request"),
         ("turnbuckle_key_tests_total", "Tests of keys, by outcome"),
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
+        ("turnbuckle_operational_events_total", "Operational events, by type and outcome"),
         ("turnbuckle_settle_total", "Results written"),
         ("turnbuckle_settle_refused_total", "Results that the store refused; offered again"),
         ("turnbuckle_settle_stale_total", "Results that came too late to change anything"),
@@ -46,6 +51,11 @@ pub(crate) fn describe() {
         Unit::Seconds,
         "Time of an attempt, to the end of the answer's head"
     );
+    describe_histogram!(
+        "turnbuckle_processing_seconds",
+        Unit::Seconds,
+        "Time from the acceptance of an event to the end of a delivery of it, by state"
+    );
     describe_histogram!("turnbuckle_commit_group_events", "Events that shared a commit");
 }
 
@@ -57,6 +67,7 @@ pub(crate) struct EngineMetrics {
     pub(crate) handoff_overflow: Counter,
     attempts: [Counter; 6],
     finished: [Counter; 3],
+    processed: [Histogram; 2],
 }
 
 impl EngineMetrics {
@@ -73,7 +84,16 @@ impl EngineMetrics {
                 .map(attempts),
             finished: [DeliveryState::Delivered, DeliveryState::Dead, DeliveryState::Cancelled]
                 .map(finished),
+            processed: [DeliveryState::Delivered, DeliveryState::Dead].map(
+                |state| histogram!("turnbuckle_processing_seconds", "state" => state.as_str()),
+            ),
         }
+    }
+
+    /// A delivery ended by an attempt, so long after its event was accepted.
+    pub(crate) fn processed(&self, state: DeliveryState, took: Duration) {
+        let index = usize::from(state != DeliveryState::Delivered);
+        self.processed[index].record(took.as_secs_f64());
     }
 
     pub(crate) fn attempt(&self, outcome: &AttemptOutcome) {

@@ -176,12 +176,14 @@ impl DeliveryPlane {
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
-        spawn_engine(supervisor, engine, dispatcher, stop);
+        spawn_engine(supervisor, engine, dispatcher, stop.clone());
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
-        let publisher = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
-        let history = parts.history;
-        let (publisher, key_tester) = (Arc::new(publisher), Arc::new(key_tester));
+        let (publisher, teller) = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let publisher = Arc::new(publisher.with_dedup_window(settings.dedup_window));
+        let telling = teller.run(Arc::clone(&publisher), stop);
+        supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+        let (history, key_tester) = (parts.history, Arc::new(key_tester));
         Ok(Self { config, publisher, history, clock, wake, key_tester })
     }
 

@@ -2,9 +2,9 @@
 
 use crate::{
     ApiTokenStore, AuditTrail, ChangeContext, ConfigDelta, DenialLog, Endpoint, EndpointId, Error,
-    EventType, EventTypeId, EventTypeVersion, KeyId, KeyOwner, KeyRing, RequestLog, ResourceId,
-    RetryPolicy, RetryPolicyId, Revision, Source, SourcePosition, StoreError, Subscription, Tenant,
-    TenantId, Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
+    EventType, EventTypeId, EventTypeVersion, Fields, KeyId, KeyOwner, KeyRing, RequestLog,
+    ResourceId, RetryPolicy, RetryPolicyId, Revision, Source, SourcePosition, StoreError,
+    Subscription, Tenant, TenantId, Timestamp, Tombstones, TypeName, VersionName, VersionsSeen,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -251,6 +251,14 @@ pub trait ConfigStore:
         key: KeyId,
         by: &ChangeContext,
     ) -> Result<KeyRing, Error>;
+    /// Records what somebody does with a resource that is no configuration. Nothing else changes.
+    async fn record_action(
+        &self,
+        tenant: TenantId,
+        resource: String,
+        what: Fields,
+        by: &ChangeContext,
+    ) -> Result<(), Error>;
     /// Replaces a key ring when its revision is still `expected`. What is sealed of a key that stays
     /// is kept as it is stored: a key's material never changes, but the key-encryption key that it
     /// is under may.

@@ -103,6 +103,8 @@ pub enum Precondition {
     NameTaken,
     /// Something the resource refers to is deleted.
     ReferenceDeleted,
+    /// The payload is not kept, or no more.
+    PayloadGone,
 }
 
 impl Precondition {
@@ -128,6 +130,7 @@ impl Precondition {
             Self::LimitReached => "LIMIT_REACHED",
             Self::NameTaken => "NAME_TAKEN",
             Self::ReferenceDeleted => "REFERENCE_DELETED",
+            Self::PayloadGone => "PAYLOAD_NOT_KEPT",
         }
     }
 }

@@ -9,6 +9,8 @@ use std::fmt;
 pub mod event_limits {
     /// Payload: ten times what Standard Webhooks calls large, and small enough to hold thousands in memory.
     pub const DATA_BYTES: usize = 256 * 1024;
+    /// Payload of an event that came through an ingress: what a source can take. Stores hold it.
+    pub const RECEIVED_BYTES: usize = super::super::source_limits::BODY_BYTES_MAX as usize;
     /// Ids are names, not documents.
     pub const EVENT_ID_CHARS: usize = 128;
     /// As for ids.
@@ -142,7 +144,20 @@ impl EventDraft {
 
     /// Checks the draft and makes it an event. Violations are noted under `field`.
     pub fn accept(
+        self,
+        tenant: TenantId,
+        uid: EventUid,
+        now: Timestamp,
+        field: &str,
+        violations: &mut Violations,
+    ) -> Option<Event> {
+        self.accept_up_to(event_limits::DATA_BYTES, tenant, uid, now, field, violations)
+    }
+
+    /// The same for a payload of at most so many bytes.
+    pub fn accept_up_to(
         mut self,
+        bytes: usize,
         tenant: TenantId,
         uid: EventUid,
         now: Timestamp,
@@ -151,7 +166,7 @@ impl EventDraft {
     ) -> Option<Event> {
         let event_type = violations
             .take(&format!("{field}.event_type"), TypeName::new(self.event_type.as_str()));
-        let noted = self.note_violations(field, violations);
+        let noted = self.note_violations(bytes, field, violations);
         let channels = self.take_channels(field, violations);
         let event_type = event_type.filter(|_| !noted)?;
         Some(Event {
@@ -182,7 +197,7 @@ impl EventDraft {
     }
 
     /// Notes everything wrong but the type; true when something was.
-    fn note_violations(&self, field: &str, violations: &mut Violations) -> bool {
+    fn note_violations(&self, bytes: usize, field: &str, violations: &mut Violations) -> bool {
         use event_limits as limits;
         let mut noted = false;
         let mut note = |name: &str, message: String| {
@@ -207,13 +222,12 @@ impl EventDraft {
                 "use a media type of at most 128 characters, such as application/json".into(),
             );
         }
-        if self.data.len() > limits::DATA_BYTES {
+        if self.data.len() > bytes {
             note(
                 "data",
                 format!(
-                    "has {} bytes; at most {} are taken: store the document elsewhere and send a link",
+                    "has {} bytes; at most {bytes} are taken: store the document elsewhere and send a link",
                     self.data.len(),
-                    limits::DATA_BYTES
                 ),
             );
         } else if let Some(fault) = self.json_fault() {

@@ -5,7 +5,10 @@
 //! ```
 //! Who routes owns this port: the ingress knows sources, and neither event types nor subscriptions.
 
-use crate::{Error, EventDraft, EventOrder, EventUid, OrderInstruction, StoreError, TenantId, Timestamp};
+use crate::{
+    DedupRule, Error, EventDraft, EventOrder, EventUid, OperationalEvent, OrderInstruction,
+    StoreError, TenantId, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -17,6 +20,8 @@ pub struct IntakeEvent {
     pub content: Option<Bytes>,
     /// What is to be done about its order; none: nothing. It has subject and sequence then.
     pub order: Option<OrderInstruction>,
+    /// How repeats are known; none: it is a new event, whatever its id.
+    pub dedup: Option<DedupRule>,
 }
 
 /// What became of an [`IntakeEvent`].
@@ -32,6 +37,13 @@ pub enum Taken {
     /// It was accepted before; nothing new happened.
     Duplicate {
         /// The first one.
+        uid: EventUid,
+        /// When that was accepted.
+        accepted_at: Timestamp,
+    },
+    /// Another id, which nobody signed, with a signed body that came before; nothing new happened.
+    Replay {
+        /// The event that the body made.
         uid: EventUid,
         /// When that was accepted.
         accepted_at: Timestamp,
@@ -78,4 +90,8 @@ pub trait EventIntake: Send + Sync + 'static {
         source: &str,
         event_id: &str,
     ) -> Result<Option<(EventUid, Timestamp)>, StoreError>;
+
+    /// Tells the tenant something by an event of its own. Waits for nothing: one that finds no room, or
+    /// repeats what was just told, is counted and left out.
+    fn tell(&self, event: OperationalEvent);
 }

@@ -38,6 +38,7 @@ mod caller;
 mod channel;
 mod config;
 mod config_store;
+mod dedup;
 mod delivery;
 mod denial;
 mod endpoint;
@@ -54,9 +55,11 @@ mod key_usage;
 mod labels;
 mod name;
 mod node;
+mod operation;
 mod order;
 mod pattern;
 mod ports;
+mod processing;
 mod quota;
 mod random;
 mod receipt;
@@ -82,6 +85,7 @@ pub use caller::{Caller, Permission, Role};
 pub use channel::{Channel, Channels, InvalidChannel};
 pub use config::{ConfigDelta, ConfigPosition, Deletable, Epoch, Meta, Revision, SourcePosition};
 pub use config_store::{ConfigSource, ConfigStore};
+pub use dedup::{DedupRule, SignedBody, dedup_limits, id_mark};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
@@ -118,19 +122,24 @@ pub use node::{
     HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,
     node_limits,
 };
+pub use operation::{OperationKind, OperationalEvent};
 pub use order::{
     Arrival, EventOrder, GapEnds, HeldEvent, Move, OrderInstruction, Placed, Placing, SubjectOrder,
     order_limits,
 };
 pub use pattern::TypePattern;
 pub use ports::{
-    Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
-    EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
-    Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
+    Append, AppendResult, CLAIM_BYTES_MAX, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView,
+    EventFilter, EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane,
+    Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
+pub use processing::{Processing, ProcessingState};
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
-pub use receipt::{Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, receipt_limits};
+pub use receipt::{
+    Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, ReceiptReplay, ReplayContext,
+    receipt_limits,
+};
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;
@@ -143,7 +152,8 @@ pub use source::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,
     IngestToken, IntakeLimits, JsonPath, JsonStep, Ordering, OrderingPolicy, OrderingRule,
     ReceiptSettings, SchemeChoice, SchemeDocument, Source, SourceSettings, TimestampWindow,
-    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
+    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, may_hold_credential,
+    source_limits,
 };
 pub use time::{Clock, Timestamp};
 pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};

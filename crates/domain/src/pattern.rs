@@ -1,12 +1,15 @@
 //! Type patterns of subscriptions.
 
-use crate::name::{clip, is_segment};
+use crate::{
+    OperationalEvent,
+    name::{clip, is_segment},
+};
 use std::fmt;
 
 /// Which event types a subscription wants.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TypePattern {
-    /// `*`: every type.
+    /// `*`: every type but those of operational events, which are wanted by name.
     Any,
     /// `order.*`: types that start with `order.`, at any depth.
     Prefix(String),
@@ -46,7 +49,7 @@ impl TypePattern {
     #[must_use]
     pub fn matches(&self, event_type: &str) -> bool {
         match self {
-            Self::Any => true,
+            Self::Any => !event_type.starts_with(OperationalEvent::TYPES),
             Self::Prefix(stem) => {
                 event_type.strip_prefix(stem.as_str()).is_some_and(|rest| rest.starts_with('.'))
             }
@@ -73,6 +76,8 @@ mod tests {
     fn patterns_match_as_documented() {
         for (pattern, event_type, expected) in [
             ("*", "order.paid", true),
+            ("*", "turnbuckle.anomaly", false),
+            ("turnbuckle.*", "turnbuckle.anomaly", true),
             ("order.paid", "order.paid", true),
             ("order.paid", "order.paid.late", false),
             ("order.*", "order.paid", true),

@@ -4,8 +4,9 @@
 //! claim may be a pull, a lease an acknowledgement deadline, a settle an acknowledgement.
 
 use crate::{
-    Attempt, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid, FinishReason,
-    LiveDelivery, OrderInstruction, PayloadFormat, Placed, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
+    Attempt, DedupRule, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid,
+    FinishReason, LiveDelivery, OrderInstruction, PayloadFormat, Placed, Revision, Shard, TenantId,
+    Timestamp, TypeName, WorkerId,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -55,8 +56,8 @@ pub struct Append {
     pub event: Arc<Event>,
     /// [`Event::content_hash`], computed outside the writer.
     pub content_hash: [u8; 32],
-    /// Whether the sender chose the event id. An id made by us cannot be a repeat.
-    pub dedup: bool,
+    /// How repeats are known; none for an id made by us, which cannot be one.
+    pub dedup: Option<DedupRule>,
     /// One for each endpoint that wants it.
     pub deliveries: Vec<NewDelivery>,
     /// What is to be done about its order; none: nothing. Its event has subject and sequence then.
@@ -77,6 +78,13 @@ pub enum AppendResult {
         /// When it was accepted.
         accepted_at: Timestamp,
     },
+    /// Another id, which nobody signed, with a signed body that came before; nothing new happened.
+    Replay {
+        /// The event that the body made.
+        uid: EventUid,
+        /// When it was accepted.
+        accepted_at: Timestamp,
+    },
     /// The id was used for other content; recorded, not processed.
     Anomaly,
     /// The id was used before, but the store did not say for what. Nothing new was stored; asking
@@ -88,10 +96,20 @@ pub enum AppendResult {
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
     /// Stores a batch in one transaction and answers in its order. When it returns `Ok`, everything
-    /// accepted is durable (I1); once something may be durable, a later failure is told per event. Dedup by (tenant, source, event id), inside the batch too (I15).
+    /// accepted is durable (I1); once something may be durable, a later failure is told per event. Dedup by (tenant, source, event id), inside the batch too (I15):
+    /// an id is known until its window ends by the clock, whether or not its row is still there.
     /// Events with an [`OrderInstruction`] are put into the order of their subject in the same
     /// transaction, in the order of the batch, whoever else writes; a repeat changes nothing there.
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError>;
+
+    /// Takes away ids whose window is over, and anomalies that were last seen before
+    /// `oldest_anomaly`, at most [`PRUNED_AT_ONCE`](crate::dedup_limits::PRUNED_AT_ONCE) of each. Answers how many of the
+    /// larger group went. Correctness does not hang on it.
+    async fn prune_dedup(
+        &self,
+        now: Timestamp,
+        oldest_anomaly: Timestamp,
+    ) -> Result<u64, StoreError>;
 }
 
 /// A worker's right to a shard. The epoch is the lease token: it changes with every owner.
@@ -125,6 +143,10 @@ pub struct LaneClaim {
     /// Room in the lane.
     pub limit: u16,
 }
+
+/// Payload bytes after which a claim ends, whatever was asked for: what one answer of a store may take
+/// of memory, and the largest payload once more.
+pub const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A due delivery with its event.
 #[derive(Debug, Clone)]
@@ -223,7 +245,8 @@ pub trait DeliveryQueue: Send + Sync + 'static {
     /// with the backlog.
     async fn pending(&self, shards: &[Shard]) -> Result<Vec<PendingLane>, StoreError>;
 
-    /// Due deliveries of several lanes in one statement, oldest first within a lane.
+    /// Due deliveries of several lanes in one statement, oldest first within a lane. It ends with the
+    /// row whose payload brings them to [`CLAIM_BYTES_MAX`]: then there may be more than were answered.
     async fn claim(&self, lanes: &[LaneClaim], now: Timestamp) -> Result<Vec<Claimed>, StoreError>;
 
     /// Tells other workers that these endpoints have something due. Only a hint: whoever misses it

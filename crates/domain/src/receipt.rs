@@ -1,16 +1,24 @@
 //! Receipts: what an ingress decided about each request that named a known source, and why.
 
-use crate::{EventUid, KeyId, KeyState, ReceiptId, SourceId, StoreError, TenantId, Timestamp};
+use crate::{
+    Error, EventUid, KeyId, KeyState, ReceiptId, Source, SourceId, StoreError, Taken, TenantId,
+    Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Bounds of receipts, each with its reason.
 pub mod receipt_limits {
     use std::time::Duration;
 
-    /// How long receipts are kept: longer than every known sender tries again.
+    /// How long receipts are kept when nothing is chosen: longer than every known sender tries again.
     pub const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+    /// Shortest time that they are kept: a sender's complaint of yesterday can be answered.
+    pub const KEPT_MIN: Duration = Duration::from_secs(24 * 3600);
+    /// Longest time that they are kept: a year, and what it takes to notice that it is over.
+    pub const KEPT_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
     /// Receipts taken away at once: a bound for the time of one statement.
     pub const PRUNED_AT_ONCE: u16 = 5_000;
     /// Longest reason: one line for an operator.
@@ -93,6 +101,8 @@ pub struct Receipt {
     pub status: u16,
     /// The sender's id of the event, of a batch the first one.
     pub event_id: String,
+    /// Whether a signature covers that id; none when there is no id.
+    pub event_id_signed: Option<bool>,
     /// The event, of a batch the first one.
     pub event: Option<EventUid>,
     /// Events in the request.
@@ -113,6 +123,23 @@ pub struct Receipt {
     pub payload: Option<Bytes>,
     /// Until when the payload is kept.
     pub payload_until: Option<Timestamp>,
+    /// With a payload: what else its events are made of, so that it can be taken again.
+    pub context: Option<ReplayContext>,
+}
+
+/// What the events of a request are made of besides its body. Only what the settings of its source read;
+/// never signatures.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplayContext {
+    /// The media type.
+    pub content_type: String,
+    /// The id that the scheme read.
+    pub message_id: Option<String>,
+    /// Headers that the settings read, with their values.
+    pub headers: Vec<(String, String)>,
+    /// Parameters of the URL that the settings read, with their values.
+    pub query: Vec<(String, String)>,
 }
 
 /// Hides headers and payload.
@@ -161,4 +188,21 @@ pub trait ReceiptLog: Send + Sync + 'static {
     /// Takes away receipts of before `oldest`, at most [`receipt_limits::PRUNED_AT_ONCE`], and the
     /// payloads whose time is over. Answers how many receipts went.
     async fn prune_receipts(&self, oldest: Timestamp, now: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// Takes a kept request through the mapping of its source again. Its signature and its time were right
+/// when it came, and are not looked at.
+#[async_trait]
+pub trait ReceiptReplay: Send + Sync + 'static {
+    /// What became of each of its events, durable when it returns. Unless `only_new`, they are new
+    /// events whatever is known of their ids.
+    ///
+    /// # Errors
+    /// When the settings of the source make no event of it, or the store does not answer.
+    async fn replay(
+        &self,
+        source: &Source,
+        receipt: &Receipt,
+        only_new: bool,
+    ) -> Result<Vec<Taken>, Error>;
 }

@@ -13,6 +13,7 @@ mod settings;
 mod text;
 
 pub use json_path::{JsonPath, JsonStep};
+pub use rules::may_hold_credential;
 pub use settings::{
     Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IntakeLimits,
     Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, SourceSettings, TimestampWindow,

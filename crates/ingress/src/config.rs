@@ -4,7 +4,7 @@ mod entry;
 mod follower;
 mod index;
 
-pub(crate) use entry::SourceEntry;
+pub(crate) use entry::{Compiled, SourceEntry};
 pub(crate) use follower::SourceFollower;
 pub use follower::SourceHandle;
 pub use index::SourceIndex;

@@ -1,20 +1,24 @@
 //! From a verified request to events.
 
 mod content;
+mod context;
 mod find;
+mod identity;
 mod order;
 mod value;
 
+use crate::verify::MessageId;
 use bytes::Bytes;
 use find::{Finder, first};
+use identity::{Identity, Named};
 pub(crate) use order::MissingOrder;
 use order::OrderPlaces;
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 use turnbuckle_domain::{
     EventDraft, IntakeEvent, JsonPath as DomainPath, Source, SourceSettings, Timestamp, WithoutId,
 };
 use turnbuckle_runtime::grpc::from_timestamp;
-use turnbuckle_signing::scheme::{JsonPath, Refusal, Request};
+use turnbuckle_signing::scheme::{JsonPath, Refusal, Request, Scheme};
 use url::form_urlencoded;
 
 /// What a form is sent as.
@@ -30,6 +34,7 @@ pub(crate) struct Mapping {
     /// None: the id of the message, else the usual fields.
     event_id: Option<Vec<Finder>>,
     usual_ids: Vec<Finder>,
+    identity: Identity,
     items: Option<JsonPath>,
     order: OrderPlaces,
 }
@@ -40,15 +45,14 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a Bytes,
     pub(crate) content_type: &'a str,
     /// The id that the scheme reads, where it reads one.
-    pub(crate) message_id: Option<&'a str>,
-    pub(crate) received_at: Timestamp,
+    pub(crate) message_id: Option<&'a MessageId>,
 }
 
-/// An event on its way, and what the window of its body's hash takes.
+/// An event on its way.
 pub(crate) struct Mapped {
     pub(crate) event: IntakeEvent,
-    /// Without an id of the sender: the id that it would have in the window before this one.
-    pub(crate) earlier_id: Option<String>,
+    /// Whether a signature covers its id; none without an id of the sender.
+    pub(crate) id_signed: Option<bool>,
     /// Why its order is not watched although its source wants that.
     pub(crate) missing_order: Option<MissingOrder>,
 }
@@ -66,7 +70,7 @@ type Items = Vec<Result<Mapped, NoEvent>>;
 
 impl Mapping {
     /// Reads every place of the settings; says in one line what cannot be read.
-    pub(crate) fn of(settings: &SourceSettings) -> Result<Self, String> {
+    pub(crate) fn of(settings: &SourceSettings, scheme: &Scheme) -> Result<Self, String> {
         let event = &settings.event;
         let usual = |names: &[&str]| find::usual(names);
         let or_usual = |chosen: &[turnbuckle_domain::ValueSource], names: &[&str]| {
@@ -79,6 +83,7 @@ impl Mapping {
             occurred_at: or_usual(&event.occurred_at, &["occurred_at"])?,
             event_id: (!ids.is_empty()).then(|| find::all(ids)).transpose()?,
             usual_ids: usual(&["event_id", "id"])?,
+            identity: Identity::of(settings, scheme),
             items: event.items.as_ref().map(items_path).transpose()?,
             order: OrderPlaces::of(settings)?,
         })
@@ -122,10 +127,9 @@ impl Mapping {
         let occurred_at = find(&self.occurred_at)?.and_then(|text| value::time(&text));
         let content = content::without(&data, &settings.dedup.excluded_fields);
         let order = self.order.find(&settings.ordering, message, &data, &event_type);
-        let (event_id, earlier_id) =
-            self.id(source, message, &data, content.as_deref().unwrap_or(&data), index)?;
+        let named = self.id(source, message, &data, content.as_deref().unwrap_or(&data), index)?;
         let draft = EventDraft {
-            event_id,
+            event_id: named.id,
             event_type,
             event_version: version.unwrap_or_default(),
             occurred_at,
@@ -137,11 +141,12 @@ impl Mapping {
             data,
         };
         let content = content.map(Bytes::from);
-        let event = IntakeEvent { draft, content, order: order.instruction };
-        Ok(Mapped { event, earlier_id, missing_order: order.missing })
+        let (dedup, id_signed) = (Some(named.dedup), named.signed);
+        let event = IntakeEvent { draft, content, order: order.instruction, dedup };
+        Ok(Mapped { event, id_signed, missing_order: order.missing })
     }
 
-    /// The id of an event, and the one that it would have had a window earlier.
+    /// What names an event, and how its repeats are known.
     fn id(
         &self,
         source: &Source,
@@ -149,32 +154,39 @@ impl Mapping {
         data: &Bytes,
         content: &[u8],
         index: Option<usize>,
-    ) -> Result<(String, Option<String>), NoEvent> {
+    ) -> Result<Named, NoEvent> {
         let find = |finders: &[Finder]| first(finders, message.request, data).map_err(unusable);
+        let identity = &self.identity;
+        let usual = |found: Option<String>| found.map(|id| (id, identity.usual_is_signed));
         let found = match (&self.event_id, message.message_id, index) {
-            (Some(chosen), ..) => find(chosen)?,
-            (None, Some(id), None) => Some(id.to_owned()),
+            (Some(chosen), ..) => find(chosen)?.map(|id| (id, identity.chosen_is_signed)),
+            (None, Some(id), None) => Some((id.text.clone(), id.signed)),
             // Items share the id of their message, and often have their own.
-            (None, id, Some(index)) => match find(&self.usual_ids)? {
+            (None, id, Some(index)) => match usual(find(&self.usual_ids)?) {
                 Some(own) => Some(own),
-                None => id.map(|id| format!("{id}:{index}")),
+                None => id.map(|id| (format!("{}:{index}", id.text), id.signed)),
             },
-            (None, None, None) => find(&self.usual_ids)?,
+            (None, None, None) => usual(find(&self.usual_ids)?),
         };
-        if let Some(id) = found {
-            return Ok((value::event_id(&id), None));
+        if let Some((id, signed)) = found {
+            let beside = identity.beside(message, signed, index);
+            return Ok(Named {
+                id: value::event_id(&id),
+                dedup: identity.rule(source, source.settings.dedup.window, beside),
+                signed: Some(signed),
+            });
         }
-        match source.settings.dedup.without_id {
-            WithoutId::Accept => Ok((String::new(), None)),
+        let beside = identity.beside(message, true, index);
+        let (id, window) = match source.settings.dedup.without_id {
+            WithoutId::Accept => (String::new(), Duration::ZERO),
             WithoutId::Refuse => {
-                Err(NoEvent::Unusable("it has no event id at the places of the settings"))
+                return Err(NoEvent::Unusable("it has no event id at the places of the settings"));
             }
             WithoutId::BodyHash { window } => {
-                let (id, earlier) = value::body_ids(content, message.received_at, window);
-                // Of a batch each item would cost a look at the store.
-                Ok((id, index.is_none().then_some(earlier)))
+                (value::body_id(content), identity.as_long_as_valid(window))
             }
-        }
+        };
+        Ok(Named { id, dedup: identity.rule(source, window, beside), signed: None })
     }
 }
 
@@ -227,4 +239,4 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -29,7 +29,10 @@ mod metrics;
 mod pipeline;
 mod plane;
 mod receipts;
+mod replay;
+mod spikes;
 mod verify;
 
 pub use config::{SourceHandle, SourceIndex};
 pub use plane::{IngressParts, IngressPlane};
+pub use replay::Replays;

@@ -12,6 +12,7 @@ use crate::{
     event::{Mapped, Message, NoEvent},
     metrics::Outcome,
     receipts::ReceiptQueue,
+    spikes::Spikes,
     verify::{Judged, Signer, judge},
 };
 use http::{HeaderMap, header, request::Parts};
@@ -19,11 +20,15 @@ use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
 use reading::Headers;
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
-    SecretSealer, Timestamp, source_limits,
+    SchemeChoice, SecretSealer, Timestamp, source_limits,
 };
 use turnbuckle_signing::scheme::Request;
 
@@ -33,6 +38,8 @@ pub(crate) struct Pipeline {
     pub(crate) intake: Arc<dyn EventIntake>,
     pub(crate) sealer: Arc<dyn SecretSealer>,
     pub(crate) receipts: ReceiptQueue,
+    pub(crate) receipt_retention: Duration,
+    pub(crate) spikes: Spikes,
     pub(crate) memory: BodyMemory,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
@@ -44,6 +51,8 @@ struct Received {
     parts: Parts,
     body: HeldBody,
     at: Timestamp,
+    /// The id that the scheme read, once it is believed.
+    message_id: OnceLock<String>,
 }
 
 impl Pipeline {
@@ -73,7 +82,7 @@ impl Pipeline {
         let limits = &entry.source().settings.limits;
         let Some(admission) = entry.load.admit(limits, peer, began) else {
             // No receipt: what is limited must not cost the store anything.
-            return (Problem::TooMany.last_answer(), Outcome::Limited);
+            return (limited(&entry).last_answer(), Outcome::Limited);
         };
         if let Err(fault) = check_head(&parts.headers, limits) {
             return self.not_read(entry, parts, fault);
@@ -85,7 +94,8 @@ impl Pipeline {
             Err(fault) => return self.not_read(entry, parts, fault.into()),
         };
         let at = self.clock.now();
-        let ended = self.decide(Received { entry, parts, body, at }).await;
+        let ended =
+            self.decide(Received { entry, parts, body, at, message_id: OnceLock::new() }).await;
         drop(admission);
         ended
     }
@@ -98,7 +108,8 @@ impl Pipeline {
         fault: HeadFault,
     ) -> (Answer, Outcome) {
         let body = HeldBody { bytes: bytes::Bytes::new(), share: None };
-        let received = Received { entry, parts, body, at: self.clock.now() };
+        let (at, message_id) = (self.clock.now(), OnceLock::new());
+        let received = Received { entry, parts, body, at, message_id };
         let outcome = match fault.problem {
             Problem::Unsupported => Outcome::Unsupported,
             Problem::Unavailable => Outcome::Unavailable,
@@ -148,6 +159,8 @@ impl Pipeline {
         match judge(&received.entry, &request, self.sealer.as_ref(), received.at) {
             Judged::Refused { kind, reason, signer } => {
                 counter!("turnbuckle_ingress_refusals_total", "reason" => kind).increment(1);
+                let spike = self.spikes.note(received.entry.source(), kind, received.at);
+                spike.into_iter().for_each(|event| self.intake.tell(event));
                 if let Some(signer) = signer.filter(|signer| signer.state == KeyState::Revoked) {
                     alarm(received, signer);
                 }
@@ -159,6 +172,9 @@ impl Pipeline {
             Judged::Theirs { signer, message_id } => {
                 let state = signer.state.as_str();
                 counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
+                if let Some(id) = &message_id {
+                    received.message_id.get_or_init(|| id.text.clone());
+                }
                 let content_type = received.content_type();
                 let source = received.entry.source();
                 if !takes_type(&source.settings.limits, &content_type) {
@@ -168,8 +184,7 @@ impl Pipeline {
                     request: &request,
                     body: &received.body.bytes,
                     content_type: &content_type,
-                    message_id: message_id.as_deref(),
-                    received_at: received.at,
+                    message_id: message_id.as_ref(),
                 };
                 let mapped = received.entry.compiled.mapping.events(source, &message);
                 Examined::Theirs { signer, mapped }
@@ -193,6 +208,19 @@ enum Examined {
     Handshake { name: String, answer: Answer, signer: Option<Signer> },
     Unsupported { signer: Signer },
     Theirs { signer: Signer, mapped: Result<Vec<Result<Mapped, NoEvent>>, NoEvent> },
+}
+
+/// Presets whose senders give up on every 4xx, and try again only after a 5xx.
+const GIVE_UP_ON_4XX: [&str; 1] = ["zoom"];
+
+/// What a sender is told that comes too often.
+fn limited(entry: &SourceEntry) -> Problem {
+    match &entry.source().scheme {
+        SchemeChoice::Preset(name) if GIVE_UP_ON_4XX.contains(&name.as_str()) => {
+            Problem::Unavailable
+        }
+        _ => Problem::TooMany,
+    }
 }
 
 /// The same answer as that of a bad signature, after as much reading.

@@ -6,8 +6,9 @@ use crate::{
     listener,
     pipeline::Pipeline,
     receipts::{ReceiptQueue, sweep},
+    spikes::Spikes,
 };
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use turnbuckle_domain::{
     Clock, ConfigSource, EventIntake, IdGenerator, Random, ReceiptLog, SecretSealer, StoreError,
@@ -28,6 +29,8 @@ pub struct IngressParts {
     pub random: Arc<dyn Random>,
     /// Opens verification keys.
     pub sealer: Arc<dyn SecretSealer>,
+    /// How long receipts are kept, and dead letters with them.
+    pub receipt_retention: Duration,
 }
 
 /// The plane, before and while it listens.
@@ -48,13 +51,16 @@ impl IngressPlane {
         supervisor.spawn("source-follower", OnExit::StopProcess, endless(following));
         let (receipts, writer) = ReceiptQueue::new(Arc::clone(&parts.receipts));
         supervisor.spawn("receipt-writer", OnExit::StopProcess, endless(writer.run()));
-        let sweeping = sweep(parts.receipts, Arc::clone(&parts.clock), supervisor.shutdown());
+        let (clock, kept) = (Arc::clone(&parts.clock), parts.receipt_retention);
+        let sweeping = sweep(parts.receipts, clock, kept, supervisor.shutdown());
         supervisor.spawn("receipt-sweep", OnExit::Log, endless(sweeping));
         let pipeline = Pipeline {
             sources: sources.clone(),
             intake: parts.intake,
             sealer: parts.sealer,
             receipts,
+            receipt_retention: kept,
+            spikes: Spikes::default(),
             memory: BodyMemory::default(),
             ids: IdGenerator::new(Arc::clone(&parts.clock), parts.random),
             clock: parts.clock,

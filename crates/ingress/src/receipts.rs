@@ -133,6 +133,7 @@ impl ReceiptWriter {
 pub(crate) async fn sweep(
     log: Arc<dyn ReceiptLog>,
     clock: Arc<dyn Clock>,
+    kept: Duration,
     stop: CancellationToken,
 ) {
     let mut ticks = interval(SWEEP);
@@ -141,7 +142,7 @@ pub(crate) async fn sweep(
         // As many bounded runs as it takes.
         loop {
             let now = clock.now();
-            match log.prune_receipts(now - receipt_limits::KEPT, now).await {
+            match log.prune_receipts(now - kept, now).await {
                 Ok(pruned) if pruned >= u64::from(receipt_limits::PRUNED_AT_ONCE) => {}
                 Ok(_) => break,
                 Err(error) => {

@@ -15,9 +15,17 @@ pub(crate) enum Judged {
     /// A question, with its answer.
     Handshake { name: String, reply: HandshakeReply, signer: Option<Signer> },
     /// An event of theirs.
-    Theirs { signer: Signer, message_id: Option<String> },
+    Theirs { signer: Signer, message_id: Option<MessageId> },
     /// Not to be believed.
     Refused { kind: &'static str, reason: String, signer: Option<Signer> },
+}
+
+/// The id that a scheme reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MessageId {
+    pub(crate) text: String,
+    /// Whether the signature covers it.
+    pub(crate) signed: bool,
 }
 
 /// Which key verified, and how far the clocks are apart.
@@ -44,9 +52,11 @@ pub(crate) fn judge(
     let now_unix_ms = now.micros().div_euclid(MILLISECOND);
     let context = Context { now_unix_ms, settings: &settings };
     let verify = || {
-        verifier
-            .verify(request, &materials, &context)
-            .map(|verified| (signer(&keys, &verified, now, now_unix_ms), verified.message_id))
+        verifier.verify(request, &materials, &context).map(|verified| {
+            let signer = signer(&keys, &verified, now, now_unix_ms);
+            let signed = verified.message_id_signed;
+            (signer, verified.message_id.map(|text| MessageId { text, signed }))
+        })
     };
     let asks = match source.settings.handshake {
         HandshakeChoice::AsScheme => verifier.handshake(request, &materials, &context),

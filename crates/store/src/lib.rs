@@ -41,12 +41,15 @@ use sea_orm::{
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
-    Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, key_usage_limits,
+    Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits, key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
 /// Readers of the embedded store beside its writer: operators' lists and configuration.
 const EMBEDDED_CONNECTIONS: u32 = 4;
+
+/// Statements of one sweep of old ids: in a minute more than any backend takes in a minute.
+const DEDUP_SWEEP_STATEMENTS: u32 = 1_000;
 
 /// An open store: every port on one backend.
 #[derive(Clone)]
@@ -226,6 +229,24 @@ impl Store {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),
         }
+    }
+
+    /// Takes away ids whose window is over, and old anomalies; run it every minute. Ends when none is
+    /// left, or after a bounded number of statements.
+    ///
+    /// # Errors
+    /// When the store does not answer; the next run makes up for it.
+    pub async fn sweep_dedup(&self, clock: &dyn Clock) -> Result<(), StoreError> {
+        for _ in 0..DEDUP_SWEEP_STATEMENTS {
+            let now = clock.now();
+            let pruned = self.log.prune_dedup(now, now - dedup_limits::ANOMALY_KEPT).await?;
+            if pruned < u64::from(dedup_limits::PRUNED_AT_ONCE) {
+                break;
+            }
+            // Publishing goes first: the next statement waits until others had their turn.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// Whether the store answers, for readiness.

@@ -1,8 +1,8 @@
 //! The order of subjects, the same for every backend: which events of a batch ask for it, what the rule
 //! says of them, and the row of a subject.
 
-use crate::first::Plan;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use crate::first::{Plan, Refused};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnbuckle_domain::{
     Append, AppendResult, Arrival, DeliveryId, EndpointId, EventOrder, EventUid, HeldEvent, Move,
     NewDelivery, OrderInstruction, Placed, StoreError, SubjectOrder, TenantId, Timestamp,
@@ -25,8 +25,7 @@ impl<'a> Watched<'a> {
         let event = &append.event;
         let (subject, sequence) = (event.subject.as_deref()?, event.sequence?);
         let instruction: OrderInstruction = append.order?;
-        let arrival =
-            Arrival { event: event.uid, sequence, at: event.accepted_at, instruction };
+        let arrival = Arrival { event: event.uid, sequence, at: event.accepted_at, instruction };
         Some(Self { index, append, subject, arrival })
     }
 
@@ -42,12 +41,8 @@ pub(crate) fn is_watched(append: &Append) -> bool {
 }
 
 /// The events of a batch whose order is watched and that are not repeats, in the order of the batch.
-pub(crate) fn watched<'a>(
-    batch: &'a [Append],
-    plan: &Plan,
-    refused: &HashSet<EventUid>,
-) -> Vec<Watched<'a>> {
-    let is_new = |index: &&usize| !refused.contains(&batch[**index].event.uid);
+pub(crate) fn watched<'a>(batch: &'a [Append], plan: &Plan, refused: &Refused) -> Vec<Watched<'a>> {
+    let is_new = |index: &&usize| !refused.contains_key(&batch[**index].event.uid);
     let mut chosen: Vec<usize> = plan.writers.iter().filter(is_new).copied().collect();
     chosen.sort_unstable();
     chosen.into_iter().filter_map(|index| Watched::of(index, &batch[index])).collect()
@@ -110,7 +105,9 @@ pub(crate) fn decide(
             released: Vec::new(),
         });
         for moved in placing.moves {
-            if let Some(placed) = places.get(&moved.event).and_then(|at| decided.placed.get_mut(*at)) {
+            if let Some(placed) =
+                places.get(&moved.event).and_then(|at| decided.placed.get_mut(*at))
+            {
                 // Of this very batch: it is written where it ends.
                 placed.due_at = moved.to;
                 placed.order = moved.to.map_or(Some(EventOrder::AfterFinal), |_| placed.order);
@@ -140,7 +137,11 @@ impl<'a> Decided<'a> {
             let append = one.append;
             let due = placed.due_at.into_iter();
             due.flat_map(move |due_at| {
-                append.deliveries.iter().map(move |delivery| DueDelivery { append, delivery, due_at })
+                append.deliveries.iter().map(move |delivery| DueDelivery {
+                    append,
+                    delivery,
+                    due_at,
+                })
             })
         })
     }
@@ -152,9 +153,11 @@ impl<'a> Decided<'a> {
             placed.order.map(|order| (event.tenant, event.uid, order))
         });
         let withdrawn = self.moves.iter().filter(|moved| moved.moved.to.is_none());
-        placed.chain(withdrawn.map(|TenantMove { tenant, moved, .. }| {
-            (*tenant, moved.event, EventOrder::AfterFinal)
-        }))
+        placed.chain(
+            withdrawn.map(|TenantMove { tenant, moved, .. }| {
+                (*tenant, moved.event, EventOrder::AfterFinal)
+            }),
+        )
     }
 
     /// When what is withdrawn was withdrawn.

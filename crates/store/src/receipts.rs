@@ -3,23 +3,28 @@
 mod entity;
 mod payload;
 
-use crate::{error::store_error, immediate::begin_write};
+use crate::{error::store_error, immediate::begin_write, postgres::partitions};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sea_orm::{
-    ColumnTrait as _, ConnectionTrait as _, DatabaseConnection, EntityTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, Statement,
+    ColumnTrait as _, ConnectionTrait as _, DatabaseConnection, DbBackend, EntityTrait as _,
+    QueryFilter as _, QueryOrder as _, QuerySelect as _, Statement,
 };
 use turnbuckle_domain::{
     Receipt, ReceiptFilter, ReceiptId, ReceiptLog, StoreError, TenantId, Timestamp, receipt_limits,
 };
 use uuid::Uuid;
 
-const PRUNE: &str = include_str!("receipts/prune.sql");
+const PRUNE_POSTGRES: &str = include_str!("receipts/prune_postgres.sql");
+const PRUNE_SQLITE: &str = include_str!("receipts/prune_sqlite.sql");
 const PRUNE_PAYLOADS: &str = include_str!("receipts/prune_payloads.sql");
 
 /// Rows of one statement: far below what either backend can bind.
 const INSERT_ROWS: usize = 500;
+
+/// Longest wait for the lock on all receipts that dropping a day needs: whoever writes one waits behind
+/// it, and a dead letter's sender waits for that.
+const DROP_LOCK_WAIT: &str = "200ms";
 
 /// Receipts in the store.
 #[derive(Clone)]
@@ -34,6 +39,29 @@ impl ReceiptDb {
 
     fn statement(&self, sql: &str, values: Vec<sea_orm::Value>) -> Statement {
         Statement::from_sql_and_values(self.db.get_database_backend(), sql, values)
+    }
+
+    /// Drops the partitions of whole days before this time. Each in a transaction of its own, and only
+    /// when nobody has to wait for it: the next run tries again.
+    async fn drop_days_before(&self, oldest: Timestamp) -> Result<(), StoreError> {
+        let values = vec!["receipt".into(), partitions::day_of(oldest).into()];
+        let ask = self.statement(partitions::OLD_PARTITIONS, values);
+        let old = self.db.query_all_raw(ask).await.map_err(store_error)?;
+        for row in old {
+            let name: String = row.try_get_by_index(0).map_err(store_error)?;
+            let transaction = begin_write(&self.db).await.map_err(store_error)?;
+            let bound = format!("set local lock_timeout = '{DROP_LOCK_WAIT}'");
+            transaction.execute_unprepared(&bound).await.map_err(store_error)?;
+            // The name is made of a constant and digits, as the query sees to.
+            let drop = format!("drop table if exists {name}");
+            if let Err(error) = transaction.execute_unprepared(&drop).await {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a day was not dropped");
+                transaction.rollback().await.map_err(store_error)?;
+                continue;
+            }
+            transaction.commit().await.map_err(store_error)?;
+        }
+        Ok(())
     }
 }
 
@@ -51,6 +79,7 @@ impl ReceiptLog for ReceiptDb {
         }
         // One by one: each may have megabytes.
         for row in receipts.iter().filter_map(payload::encode) {
+            let row = row?;
             let insert = payload::Entity::insert(row);
             insert.exec_without_returning(&transaction).await.map_err(store_error)?;
         }
@@ -67,8 +96,11 @@ impl ReceiptLog for ReceiptDb {
         let Some(row) = found else { return Ok(None) };
         let kept = payload::Entity::find_by_id(key).one(&self.db).await.map_err(store_error)?;
         let mut receipt = entity::decode(row)?;
-        receipt.payload_until = kept.as_ref().map(|kept| Timestamp::from_micros(kept.until_us));
-        receipt.payload = kept.map(|kept| Bytes::from(kept.data));
+        if let Some(kept) = kept {
+            receipt.payload_until = Some(Timestamp::from_micros(kept.until_us));
+            receipt.context = payload::context(kept.context.as_deref())?;
+            receipt.payload = Some(Bytes::from(kept.data));
+        }
         Ok(Some(receipt))
     }
 
@@ -99,11 +131,18 @@ impl ReceiptLog for ReceiptDb {
     }
 
     async fn prune_receipts(&self, oldest: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        let prune = match self.db.get_database_backend() {
+            DbBackend::Postgres => {
+                self.drop_days_before(oldest).await?;
+                PRUNE_POSTGRES
+            }
+            _ => PRUNE_SQLITE,
+        };
         let limit = i64::from(receipt_limits::PRUNED_AT_ONCE);
         let transaction = begin_write(&self.db).await.map_err(store_error)?;
         let payloads = self.statement(PRUNE_PAYLOADS, vec![now.micros().into(), limit.into()]);
         transaction.execute_raw(payloads).await.map_err(store_error)?;
-        let receipts = self.statement(PRUNE, vec![first_id(oldest).into(), limit.into()]);
+        let receipts = self.statement(prune, vec![first_id(oldest).into(), limit.into()]);
         let pruned = transaction.execute_raw(receipts).await.map_err(store_error)?;
         transaction.commit().await.map_err(store_error)?;
         Ok(pruned.rows_affected())

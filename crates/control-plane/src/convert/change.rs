@@ -64,7 +64,7 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeApiTokenRequest, RevealKeyRequest);
+says_why!(DisableEndpointRequest, RevokeApiTokenRequest, RevealKeyRequest, ReplayReceiptRequest);
 
 macro_rules! says_why_and_can_be_validated_only {
     ($($request:ident),* $(,)?) => {$(

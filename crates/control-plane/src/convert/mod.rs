@@ -13,6 +13,7 @@ pub(crate) mod keyring;
 mod mask;
 pub(crate) mod node;
 mod page;
+mod processing;
 pub(crate) mod receipt;
 pub(crate) mod repeat;
 pub(crate) mod retry_policy;

@@ -1,14 +1,15 @@
 //! Receipts on the wire.
 
-use super::{finish, page, single};
+use super::{finish, page, processing::processing, single};
 use crate::{
     names::{ReceiptName, SourceName, TenantName},
     page::Page,
-    receipt::{ListReceipts, ReceiptView},
+    receipt::{ListReceipts, ReceiptView, ReplayReceipt},
 };
 use data_encoding::HEXLOWER;
 use turnbuckle_domain::{
-    Error, EventUid, ReceiptDecision, ReceiptFilter, ReceiptId, Violations, event_limits,
+    Error, EventUid, IntakeRefusal, ReceiptDecision, ReceiptFilter, ReceiptId, Taken, Violations,
+    event_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::{timestamp, timestamp_opt};
@@ -16,9 +17,49 @@ use turnbuckle_runtime::grpc::{timestamp, timestamp_opt};
 /// Milliseconds of a second, and nanoseconds of a millisecond.
 const SECOND: i64 = 1_000;
 const NANOS: i64 = 1_000_000;
+/// Longest reason: one line of a record.
+const REASON_CHARS: usize = 500;
 
 pub(crate) fn get(request: v1::GetReceiptRequest) -> Result<ReceiptName, Error> {
     single("name", ReceiptName::parse(&request.name))
+}
+
+pub(crate) fn replay(request: v1::ReplayReceiptRequest) -> Result<ReplayReceipt, Error> {
+    let mut violations = Violations::new();
+    let name = violations.take("name", ReceiptName::parse(&request.name));
+    let characters = request.reason.chars().count();
+    if !(1..=REASON_CHARS).contains(&characters) || request.reason.contains(char::is_control) {
+        let message = format!("say why in 1 to {REASON_CHARS} characters on one line");
+        violations.add("reason", message);
+    }
+    let only_new = request.only_new;
+    finish(violations, name.map(|name| ReplayReceipt { name, only_new }))
+}
+
+pub(crate) fn replayed(receipt: &ReceiptName, taken: &[Taken]) -> v1::ReplayReceiptResponse {
+    let tenant = &receipt.tenant;
+    let name = receipt.to_string();
+    let mut answer = v1::ReplayReceiptResponse { name, ..Default::default() };
+    for one in taken {
+        match one {
+            Taken::Accepted { uid, .. } => {
+                answer.events.push(format!("tenants/{tenant}/events/{uid}"));
+            }
+            Taken::Duplicate { .. } | Taken::Replay { .. } | Taken::Anomaly | Taken::Unknown => {
+                answer.known += 1;
+            }
+            Taken::Refused(refusal) => {
+                answer.refused += 1;
+                if answer.refusal.is_empty() {
+                    answer.refusal = match refusal {
+                        IntakeRefusal::UnknownVersion => "its version is not known".to_owned(),
+                        IntakeRefusal::Unusable { fields } => fields.clone(),
+                    };
+                }
+            }
+        }
+    }
+    answer
 }
 
 pub(crate) fn list(request: v1::ListReceiptsRequest) -> Result<ListReceipts, Error> {
@@ -121,6 +162,8 @@ pub(crate) fn message(view: &ReceiptView) -> v1::Receipt {
         headers: receipt.headers.iter().map(header).collect(),
         payload: receipt.payload.as_ref().map(|body| body.to_vec()).unwrap_or_default(),
         payload_expire_time: timestamp_opt(receipt.payload_until),
+        event_id_signed: receipt.event_id_signed,
+        processing: view.processing.as_ref().map(|(at, found)| processing(found, *at)),
         source,
     }
 }

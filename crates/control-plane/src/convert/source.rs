@@ -20,7 +20,9 @@ use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
-use turnbuckle_domain::{Error, SchemeChoice, SourceSettings, Violations, limits, source_limits};
+use turnbuckle_domain::{
+    Error, OperationalEvent, SchemeChoice, SourceSettings, Violations, limits, source_limits,
+};
 use turnbuckle_proto::v1;
 use zeroize::Zeroizing;
 
@@ -182,6 +184,9 @@ pub(crate) fn create(mut request: v1::CreateSourceRequest) -> Result<CreateSourc
     let mut violations = Violations::new();
     let mut source = request.source.unwrap_or_default();
     let parent = violations.take("parent", TenantName::parse(&request.parent));
+    if request.source_id == OperationalEvent::SOURCE {
+        violations.add("source_id", "is the source of operational events: choose another");
+    }
     let slug = new_id(&mut violations, "source_id", request.source_id);
     let groups = meant_groups(&mut violations, &mut source, |_| true);
     let display_name = violations.take(NAME_FIELD, value::display_name(source.display_name));

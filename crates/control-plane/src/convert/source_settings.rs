@@ -195,11 +195,19 @@ pub(super) fn dedup(violations: &mut Violations, wire: v1::DedupSettings) -> Opt
     if wire.body_hash_window.is_some() && !matches!(without_id, WithoutId::BodyHash { .. }) {
         violations.add("source.dedup.body_hash_window", "is for BODY_HASH; leave it out");
     }
+    let mut reader = Reader { field: "source.dedup", violations };
+    let unsigned_id_window = reader.duration(
+        "unsigned_id_window",
+        wire.unsigned_id_window.as_ref(),
+        limits::BODY_HASH_WINDOW_DEFAULT,
+        Duration::ZERO..=limits::WINDOW_MAX,
+    );
     Some(Dedup {
         event_id: event_id?,
         without_id,
         window: window?,
         excluded_fields: excluded_fields?,
+        unsigned_id_window: unsigned_id_window?,
     })
 }
 

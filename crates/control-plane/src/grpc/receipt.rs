@@ -1,10 +1,13 @@
 //! The Receipts service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::receipt as convert, receipt::Receipts};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, receipts_server::Receipts as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    receipts_server::{Receipts as Contract, SERVICE_NAME},
+};
 
 /// Serves receipts.
 pub(crate) struct Service(Receipts);
@@ -24,6 +27,16 @@ impl Contract for Service {
         let (caller, command) = decode(request, convert::get)?;
         let answer = self.0.get(&caller, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn replay_receipt(
+        &self,
+        request: Request<v1::ReplayReceiptRequest>,
+    ) -> Result<Response<v1::ReplayReceiptResponse>, Status> {
+        let method = (SERVICE_NAME, "ReplayReceipt");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::replay)?;
+        let answer = self.0.replay(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::replayed(&command.name, &answer)))
     }
 
     async fn list_receipts(

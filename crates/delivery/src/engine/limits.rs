@@ -1,6 +1,7 @@
 //! Bounds and timings of the engine.
 
 use std::time::Duration;
+use turnbuckle_domain::dedup_limits;
 
 /// Attempts in flight in one process: 256 endpoints that hang with all of their default slots, at
 /// some 20 KiB each. The process raises its limit of open files to carry them.
@@ -66,12 +67,18 @@ pub struct EngineSettings {
     pub lease: Duration,
     /// Time given to attempts in flight when the process is told to stop.
     pub grace: Duration,
+    /// How long ids of published events are remembered. 1 h to 31 d.
+    pub dedup_window: Duration,
 }
 
 impl Default for EngineSettings {
     /// A crash delays its deliveries by the lease; a pause shorter than the lease costs nothing. The
     /// grace time is the longest attempt.
     fn default() -> Self {
-        Self { lease: Duration::from_secs(15), grace: Duration::from_secs(30) }
+        Self {
+            lease: Duration::from_secs(15),
+            grace: Duration::from_secs(30),
+            dedup_window: dedup_limits::WINDOW_DEFAULT,
+        }
     }
 }

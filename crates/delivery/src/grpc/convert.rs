@@ -111,6 +111,7 @@ pub(super) fn event(tenant: &ResourceId, event: Event) -> v1::Event {
         accept_time: Some(timestamp(event.accepted_at)),
         channels: event.channels.iter().map(ToString::to_string).collect(),
         order: order(event.order).into(),
+        processing: None,
     }
 }
 

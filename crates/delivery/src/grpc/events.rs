@@ -1,12 +1,12 @@
 //! The Events service.
 
-use super::{convert, list};
+use super::{convert, list, processing::processing};
 use crate::{config::ConfigHandle, plane::DeliveryPlane, publish::Publisher};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use turnbuckle_domain::{
-    Caller, Error, Event, EventDraft, EventFilter, EventUid, History, ResourceId, TenantId,
-    TypeName, event_limits,
+    Caller, DeliveryFilter, Error, Event, EventDraft, EventFilter, EventUid, History, Processing,
+    ResourceId, TenantId, TypeName, event_limits,
 };
 use turnbuckle_proto::v1::{self, events_server::Events};
 use turnbuckle_runtime::{
@@ -62,7 +62,12 @@ impl EventsService {
         let not_found = || Error::NotFound { resource: name.to_owned() };
         let uid: EventUid = id.parse().map_err(|_| not_found())?;
         let event = self.history.event(tenant, uid).await?.ok_or_else(not_found)?;
-        Ok(convert::event(&slug, event))
+        let filter = DeliveryFilter { event: Some(uid), ..DeliveryFilter::default() };
+        let (history, most) = (&self.history, Processing::DELIVERIES);
+        let deliveries = history.deliveries(tenant, &filter, None, most).await?;
+        let found = Processing::of(deliveries.iter().map(|view| &view.delivery));
+        let found = processing(&found, event.accepted_at);
+        Ok(v1::Event { processing: Some(found), ..convert::event(&slug, event) })
     }
 
     async fn list(

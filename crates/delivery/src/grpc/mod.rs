@@ -5,6 +5,7 @@ mod deliveries;
 mod events;
 mod key_tests;
 mod list;
+mod processing;
 
 use crate::plane::DeliveryPlane;
 use deliveries::DeliveriesService;

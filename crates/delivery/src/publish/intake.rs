@@ -1,12 +1,13 @@
 //! Events that an ingress has verified: routed and committed like published ones.
 
-use super::{Publisher, schema};
+use super::{Publisher, operations, schema};
 use crate::config::VersionCheck;
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnbuckle_domain::{
     Append, AppendResult, Error, Event, EventFilter, EventIntake, EventUid, History, IntakeEvent,
-    IntakeRefusal, StoreError, Taken, TenantId, Timestamp, Violations,
+    IntakeRefusal, OperationalEvent, StoreError, Taken, TenantId, Timestamp, Violations,
+    event_limits,
 };
 
 /// Events of one id looked at, newest first: one for each source that has it.
@@ -31,9 +32,9 @@ impl EventIntake for Intake {
         let mut prepared = Vec::with_capacity(events.len());
         for event in events {
             prepared.push(self.publisher.prepare_taken(tenant, event).await?.map(|append| {
-                let uid = append.event.uid;
+                let event = Arc::clone(&append.event);
                 appends.push(append);
-                uid
+                event
             }));
         }
         let mut results = match appends.is_empty() {
@@ -41,8 +42,8 @@ impl EventIntake for Intake {
             false => self.publisher.commits.commit(appends).await?,
         }
         .into_iter();
-        let settle = |prepared: Result<EventUid, IntakeRefusal>| match prepared {
-            Ok(uid) => self.publisher.taken(uid, results.next()),
+        let settle = |prepared: Result<Arc<Event>, IntakeRefusal>| match prepared {
+            Ok(event) => self.publisher.taken(&event, results.next()),
             Err(refusal) => Taken::Refused(refusal),
         };
         Ok(prepared.into_iter().map(settle).collect())
@@ -59,6 +60,10 @@ impl EventIntake for Intake {
         let own = found.into_iter().find(|event| event.source == source);
         Ok(own.map(|event| (event.uid, event.accepted_at)))
     }
+
+    fn tell(&self, event: OperationalEvent) {
+        self.publisher.operations.tell(event);
+    }
 }
 
 impl Publisher {
@@ -68,11 +73,12 @@ impl Publisher {
         tenant: TenantId,
         event: IntakeEvent,
     ) -> Result<Result<Append, IntakeRefusal>, Error> {
-        let IntakeEvent { draft, content, order } = event;
+        let IntakeEvent { draft, content, order, dedup } = event;
         let uid = EventUid::from_uuid(self.ids.uuid());
-        let dedup = !draft.event_id.is_empty();
+        let dedup = dedup.filter(|_| !draft.event_id.is_empty());
         let mut violations = Violations::new();
-        let accepted = draft.accept(tenant, uid, self.clock.now(), "event", &mut violations);
+        let (now, bytes) = (self.clock.now(), event_limits::RECEIVED_BYTES);
+        let accepted = draft.accept_up_to(bytes, tenant, uid, now, "event", &mut violations);
         let Some(event) = accepted else {
             return Ok(Err(unusable(violations.into_error())));
         };
@@ -101,16 +107,29 @@ impl Publisher {
         Ok(Ok(Append { content_hash, event: Arc::new(event), dedup, deliveries, order }))
     }
 
-    fn taken(&self, uid: EventUid, result: Option<AppendResult>) -> Taken {
+    /// Stores an operational event. Its type needs no registration.
+    pub(super) async fn publish_operational(&self, event: &OperationalEvent) -> Result<(), Error> {
+        let prepared = self.prepare_taken(event.tenant, operations::intake_event(event)).await?;
+        match prepared {
+            Ok(append) => self.commits.commit(vec![append]).await.map(drop),
+            Err(_) => Err(Error::internal("an operational event is none")),
+        }
+    }
+
+    fn taken(&self, event: &Event, result: Option<AppendResult>) -> Taken {
         match result {
             Some(AppendResult::Accepted) => {
                 self.metrics.accepted.increment(1);
-                Taken::Accepted { uid, order: None }
+                Taken::Accepted { uid: event.uid, order: None }
             }
             Some(AppendResult::Placed(placed)) => {
                 self.metrics.accepted.increment(1);
                 self.metrics.order.count(&placed);
-                Taken::Accepted { uid, order: placed.order }
+                Taken::Accepted { uid: event.uid, order: placed.order }
+            }
+            Some(AppendResult::Replay { uid, accepted_at }) => {
+                self.metrics.duplicate.increment(1);
+                Taken::Replay { uid, accepted_at }
             }
             Some(AppendResult::Duplicate { uid, accepted_at }) => {
                 self.metrics.duplicate.increment(1);
@@ -118,6 +137,9 @@ impl Publisher {
             }
             Some(AppendResult::Anomaly) => {
                 self.metrics.anomaly.increment(1);
+                operations::anomaly(event)
+                    .into_iter()
+                    .for_each(|event| self.operations.tell(event));
                 Taken::Anomaly
             }
             Some(AppendResult::Unknown) | None => Taken::Unknown,

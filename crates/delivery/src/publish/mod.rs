@@ -2,21 +2,24 @@
 
 mod commit;
 mod intake;
+mod operations;
 mod order;
 mod schema;
 
 pub(crate) use commit::CommitQueue;
 pub(crate) use intake::Intake;
+pub(crate) use operations::{Operations, Teller};
 pub(crate) use order::OrderMetrics;
 
 use crate::{
     config::{ConfigHandle, Route, Routes, TypeRules},
     metrics::PublishMetrics,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Append, AppendResult, Clock, Error, Event, EventDraft, EventUid, IdGenerator, NewDelivery,
-    ResourceId, StoreError, TenantId, Timestamp, Violations,
+    Append, AppendResult, Clock, DedupRule, Error, Event, EventDraft, EventUid, IdGenerator,
+    NewDelivery, OperationalEvent, ResourceId, StoreError, TenantId, Timestamp, Violations,
+    dedup_limits,
 };
 
 /// What a publisher learns about its event.
@@ -40,6 +43,9 @@ pub struct Publisher {
     clock: Arc<dyn Clock>,
     ids: IdGenerator,
     commits: CommitQueue,
+    operations: Operations,
+    /// How long ids of published events are remembered.
+    dedup_window: Duration,
     metrics: PublishMetrics,
 }
 
@@ -55,8 +61,16 @@ impl Publisher {
         clock: Arc<dyn Clock>,
         ids: IdGenerator,
         commits: CommitQueue,
-    ) -> Self {
-        Self { config, clock, ids, commits, metrics: PublishMetrics::new() }
+    ) -> (Self, Teller) {
+        let (operations, teller) = Operations::new(Arc::clone(&clock));
+        let dedup_window = dedup_limits::WINDOW_DEFAULT;
+        let metrics = PublishMetrics::new();
+        (Self { config, clock, ids, commits, operations, dedup_window, metrics }, teller)
+    }
+
+    /// Remembers ids of published events for so long.
+    pub(crate) fn with_dedup_window(self, dedup_window: Duration) -> Self {
+        Self { dedup_window, ..self }
     }
 
     /// Publishes one event. When it returns `Ok`, the event is durable (I1).
@@ -123,11 +137,15 @@ impl Publisher {
     ) -> Result<Append, Error> {
         let now = self.clock.now();
         let uid = EventUid::from_uuid(self.ids.uuid());
-        let dedup = !draft.event_id.is_empty();
+        let dedup = (!draft.event_id.is_empty()).then(|| DedupRule::id(self.dedup_window));
         let mut violations = Violations::new();
         let Some(event) = draft.accept(tenant, uid, now, field, &mut violations) else {
             return Err(violations.into_error());
         };
+        if OperationalEvent::is(&event) {
+            let message = "is the source of operational events: choose another";
+            return Err(Error::invalid(format!("{field}.source"), message));
+        }
         let rules = self.rules(&event, field)?;
         if let Some(versions) = &rules.versions {
             let checked = schema::check(versions, &event, field).await;
@@ -177,7 +195,8 @@ impl Publisher {
                 self.metrics.accepted.increment(1);
                 Ok(published(event.uid, event.accepted_at, false, prepared.deliveries))
             }
-            AppendResult::Duplicate { uid, accepted_at } => {
+            AppendResult::Duplicate { uid, accepted_at }
+            | AppendResult::Replay { uid, accepted_at } => {
                 self.metrics.duplicate.increment(1);
                 Ok(published(uid, accepted_at, true, 0))
             }
@@ -191,6 +210,9 @@ impl Publisher {
                     event.source = %event.source,
                     "an event id came again with other content"
                 );
+                operations::anomaly(event)
+                    .into_iter()
+                    .for_each(|event| self.operations.tell(event));
                 Err(Error::Anomaly {
                     event_id: event.event_id.clone(),
                     source_name: event.source.clone(),

@@ -102,7 +102,7 @@ mod tests {
         };
         let content_hash = event.content_hash();
         let event = Arc::new(event);
-        Append { event, content_hash, dedup: true, deliveries: vec![delivery], order: None }
+        Append { event, content_hash, dedup: None, deliveries: vec![delivery], order: None }
     }
 
     fn parts(placed: &Placed) -> (Vec<Option<EventOrder>>, Vec<Due>) {

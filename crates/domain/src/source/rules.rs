@@ -15,6 +15,12 @@ const CREDENTIAL_HEADERS: [&str; 4] =
 /// Parts of names of headers that hold signatures or tokens: never kept either.
 const CREDENTIAL_WORDS: [&str; 6] = ["signature", "token", "secret", "hmac", "api-key", "apikey"];
 
+/// Whether a header of this lower-case name may hold a credential or a signature, which is never kept.
+#[must_use]
+pub fn may_hold_credential(name: &str) -> bool {
+    CREDENTIAL_HEADERS.contains(&name) || CREDENTIAL_WORDS.iter().any(|word| name.contains(word))
+}
+
 impl SourceSettings {
     /// Notes everything wrong. `field` is where the settings stand in a request; `scheme` is the
     /// tolerance of the source's scheme, none when its requests carry no time.
@@ -140,9 +146,7 @@ impl ReceiptSettings {
         for (index, name) in self.headers.iter().enumerate() {
             let at = format!("{headers}[{index}]");
             check_header(name, &at, violations);
-            let secret = CREDENTIAL_HEADERS.contains(&name.as_str())
-                || CREDENTIAL_WORDS.iter().any(|word| name.contains(word));
-            if secret {
+            if may_hold_credential(name) {
                 violations.add(at, "may hold a credential or a signature, which is never kept");
             }
         }

@@ -114,6 +114,9 @@ pub struct Dedup {
     pub window: Duration,
     /// Fields that the sender changes from attempt to attempt: not part of the content hash.
     pub excluded_fields: Vec<JsonPath>,
+    /// How long a signed body is remembered beside an id that its signature does not cover. Zero: not.
+    #[serde(with = "text::duration")]
+    pub unsigned_id_window: Duration,
 }
 
 impl Default for Dedup {
@@ -123,6 +126,7 @@ impl Default for Dedup {
             without_id: WithoutId::default(),
             window: limits::WINDOW_DEFAULT,
             excluded_fields: Vec::new(),
+            unsigned_id_window: limits::BODY_HASH_WINDOW_DEFAULT,
         }
     }
 }

@@ -12,6 +12,19 @@ pub(crate) struct Compiled {
     pub(crate) mapping: Mapping,
 }
 
+impl Compiled {
+    /// Reads the settings and the scheme of a source, or says in one line what is wrong.
+    pub(crate) fn of(source: Source) -> Result<Self, String> {
+        let mut scheme = scheme_of(&source.scheme)?;
+        if let Some(window) = source.settings.timestamp {
+            apply_window(&mut scheme, window);
+        }
+        let verifier = Verifier::new(scheme).map_err(|violations| violations.to_string())?;
+        let mapping = Mapping::of(&source.settings, verifier.scheme())?;
+        Ok(Self { source, verifier, mapping })
+    }
+}
+
 /// A source with its keys.
 pub(crate) struct SourceEntry {
     pub(crate) compiled: Arc<Compiled>,
@@ -27,14 +40,8 @@ impl SourceEntry {
         ring: KeyRing,
         present: Option<&Self>,
     ) -> Result<Self, String> {
-        let mut scheme = scheme_of(&source.scheme)?;
-        if let Some(window) = source.settings.timestamp {
-            apply_window(&mut scheme, window);
-        }
-        let verifier = Verifier::new(scheme).map_err(|violations| violations.to_string())?;
-        let mapping = Mapping::of(&source.settings)?;
         let load = present.map(|present| Arc::clone(&present.load)).unwrap_or_default();
-        let compiled = Arc::new(Compiled { source, verifier, mapping });
+        let compiled = Arc::new(Compiled::of(source)?);
         Ok(Self { compiled, keys: SourceKeys::new(ring), load })
     }
 

@@ -59,6 +59,14 @@ pub(crate) fn first(
 }
 
 impl Finder {
+    /// Where its values stand.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Locator> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::At(at) => Some(at),
+            Part::Fixed(_) => None,
+        })
+    }
+
     /// Nothing when a part is missing or empty, or is no text. What is there twice is refused: others
     /// might read the other one.
     fn find(&self, request: &Request<'_>, document: &[u8]) -> Result<Option<String>, Refusal> {

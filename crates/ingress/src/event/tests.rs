@@ -6,7 +6,7 @@ use turnbuckle_domain::{
 };
 use uuid::Uuid;
 
-fn source(settings: SourceSettings) -> Source {
+pub(crate) fn source(settings: SourceSettings) -> Source {
     Source {
         id: SourceId::from_uuid(Uuid::from_u128(1)),
         tenant: TenantId::from_uuid(Uuid::from_u128(2)),
@@ -42,14 +42,15 @@ fn events(settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
         headers: &sent.headers,
         body: &body,
     };
+    let message_id = sent.message_id.map(|text| MessageId { text: text.to_owned(), signed: false });
     let message = Message {
         request: &request,
         body: &body,
         content_type: content_type.map_or("", |(_, value)| value),
-        message_id: sent.message_id,
-        received_at: Timestamp::from_micros(1_700_000_000_000_000),
+        message_id: message_id.as_ref(),
     };
-    let mapping = Mapping::of(&source.settings).unwrap();
+    let scheme = turnbuckle_signing::scheme::preset("github").unwrap().scheme.clone();
+    let mapping = Mapping::of(&source.settings, &scheme).unwrap();
     mapping.events(&source, &message)
 }
 
@@ -150,10 +151,10 @@ fn without_an_id_the_settings_decide() {
         events(settings, &json(r#"{"type":"a"}"#)).unwrap().remove(0)
     };
     let accepted = with(WithoutId::Accept).ok().unwrap();
-    assert!(accepted.event.draft.event_id.is_empty() && accepted.earlier_id.is_none());
+    assert!(accepted.event.draft.event_id.is_empty() && accepted.id_signed.is_none());
     assert!(with(WithoutId::Refuse).is_err());
     let hashed = with(WithoutId::BodyHash { window: Duration::from_secs(600) }).ok().unwrap();
-    assert!(hashed.event.draft.event_id.starts_with("body:") && hashed.earlier_id.is_some());
+    assert!(hashed.event.draft.event_id.starts_with("body:") && hashed.id_signed.is_none());
 }
 
 #[test]
@@ -198,7 +199,10 @@ fn a_policy_watches_what_has_subject_and_sequence_and_says_what_is_missing() {
         (r#"{"type":"order.paid","o":{"id":""},"v":12}"#, (None, Some("subject"))),
         (r#"{"type":"order.paid","v":12}"#, (None, Some("subject"))),
         (r#"{"type":"order.paid","o":{"id":"o1"},"v":1.5}"#, (None, Some("sequence"))),
-        (r#"{"type":"order.paid","o":{"id":"o1"},"v":9223372036854775808}"#, (None, Some("sequence"))),
+        (
+            r#"{"type":"order.paid","o":{"id":"o1"},"v":9223372036854775808}"#,
+            (None, Some("sequence")),
+        ),
         // No rule speaks of it.
         (r#"{"type":"push","v":12}"#, (None, None)),
     ] {

@@ -3,7 +3,6 @@
 use super::rfc3339;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
-use std::time::Duration;
 use turnbuckle_domain::{Timestamp, TypeName, event_limits};
 
 /// Whole numbers from here on are milliseconds: as seconds they would be in the year 5138.
@@ -38,12 +37,9 @@ pub(super) fn event_id(text: &str) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
 }
 
-/// The ids of a body without one: in this window of time, and in the one before.
-pub(super) fn body_ids(content: &[u8], at: Timestamp, window: Duration) -> (String, String) {
-    let hash = HEXLOWER.encode(&Sha256::digest(content));
-    let length = i64::try_from(window.as_micros()).unwrap_or(i64::MAX).max(1);
-    let number = at.micros().div_euclid(length);
-    (format!("body:{hash}:{number}"), format!("body:{hash}:{}", number - 1))
+/// The id of a body without one.
+pub(super) fn body_id(content: &[u8]) -> String {
+    format!("body:{}", HEXLOWER.encode(&Sha256::digest(content)))
 }
 
 /// A time as senders write it: RFC 3339, or a number of seconds, milliseconds or microseconds since the
@@ -104,14 +100,5 @@ mod tests {
         for text in ["", "yesterday", "-5", "99999999999999999999"] {
             assert_eq!(time(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn windows_of_a_body_follow_each_other() {
-        let window = Duration::from_secs(600);
-        let at = |seconds: i64| body_ids(b"x", Timestamp::from_micros(seconds * 1_000_000), window);
-        assert_eq!(at(0), at(599));
-        assert_eq!(at(0).0, at(600).1);
-        assert_ne!(at(0).0, at(600).0);
     }
 }

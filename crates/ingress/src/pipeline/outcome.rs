@@ -12,6 +12,7 @@ pub(super) struct Ending {
     pub(super) status: u16,
     pub(super) signer: Option<Signer>,
     pub(super) event_id: String,
+    pub(super) event_id_signed: Option<bool>,
     pub(super) event: Option<EventUid>,
     pub(super) events: usize,
     /// Whether its body is all that is left of it.
@@ -30,6 +31,7 @@ impl Ending {
             status: answer.status().as_u16(),
             signer: None,
             event_id: String::new(),
+            event_id_signed: None,
             event: None,
             events: 0,
             keeps_body: false,
@@ -44,11 +46,16 @@ impl Pipeline {
         // Payloads of requests that nobody has proven to be theirs are never kept.
         let is_theirs = ending.signer.is_some() && ending.decision != ReceiptDecision::Refused;
         let retention = match (ending.keeps_body, is_theirs) {
-            (true, _) => kept.payload_retention.max(receipt_limits::KEPT),
+            (true, _) => kept.payload_retention.max(self.receipt_retention),
             (false, true) => kept.payload_retention,
             (false, false) => std::time::Duration::ZERO,
         };
         let keeps = !retention.is_zero();
+        let context = keeps.then(|| {
+            let message_id = received.message_id.get().cloned();
+            let (mapping, parts) = (&received.entry.compiled.mapping, &received.parts);
+            mapping.context(&parts.headers, &parts.uri, message_id)
+        });
         let bytes = received.body.bytes;
         let receipt = Receipt {
             id: ReceiptId::from_uuid(self.ids.uuid()),
@@ -60,6 +67,7 @@ impl Pipeline {
             reason: ending.reason.chars().take(receipt_limits::REASON_CHARS).collect(),
             status: ending.status,
             event_id: ending.event_id,
+            event_id_signed: ending.event_id_signed,
             event: ending.event,
             events: u32::try_from(ending.events).unwrap_or(u32::MAX),
             key: ending.signer.map(|signer| signer.key),
@@ -68,6 +76,7 @@ impl Pipeline {
             body_bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             body_hash: Sha256::digest(&bytes).into(),
             headers: kept_headers(&received.parts.headers, &kept.headers),
+            context,
             payload: keeps.then_some(bytes),
             payload_until: keeps.then(|| received.at + retention),
         };

@@ -10,8 +10,8 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use turnbuckle_domain::{
-    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp, UnknownVersionMode,
-    Unprocessable,
+    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp,
+    UnknownVersionMode, Unprocessable,
 };
 
 /// Longest wait for the store. Senders give up after one second at the earliest; whoever has no answer
@@ -22,10 +22,13 @@ const STORE_WAIT: Duration = Duration::from_millis(700);
 #[derive(Default)]
 struct Tally {
     event_id: String,
+    event_id_signed: Option<bool>,
     events: usize,
     accepted: usize,
     /// Repeats, and when the first of them was accepted first.
     duplicates: usize,
+    /// Of these, signed bodies that came under another id before.
+    replays: usize,
     first: Option<(EventUid, Timestamp)>,
     anomalies: usize,
     uid: Option<EventUid>,
@@ -95,13 +98,7 @@ impl Pipeline {
             tally.order.lacks(mapped.missing_order);
             if tally.event_id.is_empty() {
                 tally.event_id.clone_from(&mapped.event.draft.event_id);
-            }
-            if let Some(earlier) = &mapped.earlier_id {
-                let found = self.intake.first_accepted(tenant, slug, earlier).await?;
-                if let Some(first) = found.filter(|(_, at)| in_window(source, received.at, *at)) {
-                    tally.repeated(first);
-                    continue;
-                }
+                tally.event_id_signed = mapped.id_signed;
             }
             ids.push(mapped.event.draft.event_id.clone());
             events.push(mapped.event);
@@ -227,6 +224,10 @@ impl Tally {
                 self.uid.get_or_insert(uid);
             }
             Taken::Duplicate { uid, accepted_at } => self.repeated((uid, accepted_at)),
+            Taken::Replay { uid, accepted_at } => {
+                self.replays += 1;
+                self.repeated((uid, accepted_at));
+            }
             Taken::Anomaly => self.anomalies += 1,
             Taken::Unknown => self.unknown += 1,
             Taken::Refused(IntakeRefusal::UnknownVersion) => {
@@ -253,6 +254,10 @@ impl Tally {
         if self.anomalies > 0 {
             remarks.push("an event id came again with other content".to_owned());
         }
+        if self.replays > 0 {
+            let words = "its id is not signed, and what is signed came before under another id";
+            remarks.push(words.to_owned());
+        }
         if let Some(first) = self.refused.first() {
             remarks.push(match self.events {
                 1 => first.reason().to_owned(),
@@ -273,17 +278,10 @@ impl Tally {
         Ending {
             signer: Some(signer),
             event_id: self.event_id.clone(),
+            event_id_signed: self.event_id_signed,
             event: self.uid.or_else(|| self.first.map(|(uid, _)| uid)),
             events: self.events,
             ..Ending::of(decision, reason, answer)
         }
-    }
-}
-
-/// Whether a body that was there before is the same event still.
-fn in_window(source: &turnbuckle_domain::Source, now: Timestamp, first: Timestamp) -> bool {
-    match source.settings.dedup.without_id {
-        turnbuckle_domain::WithoutId::BodyHash { window } => now.since(first) < window,
-        _ => false,
     }
 }

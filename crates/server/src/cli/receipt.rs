@@ -14,6 +14,21 @@ pub enum Verb {
     List(FindArgs),
     /// Shows one receipt, with its payload where it is kept.
     Get(Target),
+    /// Takes the kept payload of a request again, as the source is set now, and makes new events of it.
+    Replay(ReplayArgs),
+}
+
+/// Options of `receipt replay`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// Receipt, short (rcp_…) or full. Its payload must be kept, as that of a dead letter is.
+    pub name: String,
+    /// Why, for the record.
+    #[arg(long)]
+    pub reason: String,
+    /// Leaves out events whose ids are known: for batches of which only a part was no event.
+    #[arg(long)]
+    pub only_new: bool,
 }
 
 /// What was decided about a request.
@@ -75,6 +90,13 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             let request = v1::GetReceiptRequest { name };
             let receipt = session.client.receipts().get_receipt(request).await?;
             session.output.one(receipt.get_ref())
+        }
+        Verb::Replay(args) => {
+            let name = Collection::Receipts.name(&session.parent, &args.name)?;
+            let ReplayArgs { reason, only_new, .. } = args;
+            let request = v1::ReplayReceiptRequest { name, reason, only_new };
+            let answer = session.client.receipts().replay_receipt(request).await?;
+            session.output.one(answer.get_ref())
         }
     }
 }

@@ -204,6 +204,13 @@ resources! {
         plain("KEY", &["key_state"]),
         plain("REASON", &["reason"]),
     ];
+    ReplayReceiptResponse: [
+        NAME,
+        plain("EVENTS", &["events"]),
+        plain("KNOWN", &["known"]),
+        plain("REFUSED", &["refused"]),
+        plain("REFUSAL", &["refusal"]),
+    ];
     ApiToken: [
         NAME,
         plain("ROLE", &["role"]),

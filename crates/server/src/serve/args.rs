@@ -3,6 +3,7 @@
 use super::quotas::QuotaArgs;
 use crate::cli::Span;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use turnbuckle_domain::{dedup_limits, receipt_limits};
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -92,6 +93,13 @@ pub struct ServeArgs {
     /// Time for attempts in flight when the process is told to stop: 0s to 10m.
     #[arg(long, default_value = "30s", env = "TURNBUCKLE_GRACE")]
     pub grace: Span,
+    /// How long ids of published events are remembered: 1h to 31d. Ids of sources have windows of their
+    /// own.
+    #[arg(long, default_value = "7d", env = "TURNBUCKLE_DEDUP_WINDOW")]
+    pub dedup_window: Span,
+    /// How long receipts of the ingress are kept: 1d to 400d.
+    #[arg(long, default_value = "30d", env = "TURNBUCKLE_RECEIPT_RETENTION")]
+    pub receipt_retention: Span,
     /// How much a tenant may have.
     #[command(flatten)]
     pub quotas: QuotaArgs,
@@ -130,6 +138,14 @@ impl ServeArgs {
         let usage = Duration::from(self.key_usage_interval);
         if usage < Duration::from_secs(1) || usage > Duration::from_secs(3600) {
             faults.push("--key-usage-interval is between 1s and 1h");
+        }
+        let window = Duration::from(self.dedup_window);
+        if !(dedup_limits::WINDOW_MIN..=dedup_limits::WINDOW_MAX).contains(&window) {
+            faults.push("--dedup-window is between 1h and 31d");
+        }
+        let kept = Duration::from(self.receipt_retention);
+        if !(receipt_limits::KEPT_MIN..=receipt_limits::KEPT_MAX).contains(&kept) {
+            faults.push("--receipt-retention is between 1d and 400d");
         }
         if Duration::from(self.grace) > Duration::from_secs(600) {
             faults.push("--grace is at most 10m");

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use turnbuckle_domain::key_usage_limits;
+use turnbuckle_domain::{dedup_limits, key_usage_limits, receipt_limits};
 
 /// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
 ///
@@ -36,6 +36,8 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         extra_ca_file: None,
         allow_key_reveal: false,
         key_usage_interval: Span(key_usage_limits::WRITE_EVERY),
+        dedup_window: Span(dedup_limits::WINDOW_DEFAULT),
+        receipt_retention: Span(receipt_limits::KEPT),
         lease: Span(Duration::from_secs(15)),
         grace: Span(Duration::from_secs(2)),
         quotas: QuotaArgs::default(),

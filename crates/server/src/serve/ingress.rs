@@ -1,25 +1,34 @@
 //! The ingress of this process, and what takes its events.
 
 use super::{Base, nodes::Sources};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
-use turnbuckle_domain::Propagation;
+use turnbuckle_domain::{EventIntake, Propagation};
 use turnbuckle_ingress::{IngressParts, IngressPlane};
 use turnbuckle_runtime::Supervisor;
 
-/// Starts the plane. Its events go into the lanes of the delivery plane here, when there is one; else
-/// they are routed and committed here, by the configuration in the store they go to, and delivered by
-/// whoever leases their endpoints.
+/// The way into the event log for what third parties sent: into the lanes of the delivery plane here,
+/// when there is one; else events are routed and committed here, by the configuration in the store they
+/// go to, and delivered by whoever leases their endpoints.
+pub(super) async fn intake(
+    base: &Base,
+    delivery: Option<&DeliveryPlane>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Arc<dyn EventIntake>> {
+    Ok(match delivery {
+        Some(plane) => plane.intake(),
+        None => start_intake(intake_parts(base), supervisor).await?,
+    })
+}
+
+/// Starts the plane.
 pub(super) async fn start(
     base: &Base,
     sources: &Sources,
-    delivery: Option<&DeliveryPlane>,
+    intake: Arc<dyn EventIntake>,
+    receipt_retention: Duration,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
-    let intake = match delivery {
-        Some(plane) => plane.intake(),
-        None => start_intake(intake_parts(base), supervisor).await?,
-    };
     let parts = IngressParts {
         config: sources.of_ingress(base),
         intake,
@@ -27,6 +36,7 @@ pub(super) async fn start(
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
+        receipt_retention,
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
 }

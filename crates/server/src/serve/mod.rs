@@ -38,9 +38,9 @@ use turnbuckle_delivery::{
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
 use turnbuckle_domain::{
-    Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper, SecretSealer,
+    Clock, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper, SecretSealer,
 };
-use turnbuckle_ingress::IngressPlane;
+use turnbuckle_ingress::{IngressPlane, Replays};
 use turnbuckle_runtime::{
     Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
@@ -58,6 +58,8 @@ const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Making partitions ahead; they are made a week ahead, so hours do not matter.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Taking away ids whose window is over: a run goes on until none is left, or its bound is reached.
+const DEDUP_SWEEP: Duration = Duration::from_secs(60);
 /// Taking away what was deleted long ago: a run is bounded, so a large tenant takes some of them.
 const CONFIG_SWEEP: Duration = Duration::from_secs(60);
 /// Open files asked for: one for each attempt in flight, idle connection and caller.
@@ -209,9 +211,16 @@ async fn start_planes(
     if let Some(plane) = &delivery {
         sources.report_delivery(&base, supervisor, plane.config());
     }
-    let ingress = match args.has(Role::Ingress) {
-        true => Some(ingress::start(&base, sources, delivery.as_ref(), supervisor).await?),
+    let intake = match args.has(Role::Ingress) || args.has(Role::ControlPlane) {
+        true => Some(ingress::intake(&base, delivery.as_ref(), supervisor).await?),
         false => None,
+    };
+    let ingress = match intake.clone().filter(|_| args.has(Role::Ingress)) {
+        Some(intake) => {
+            let kept = args.receipt_retention.into();
+            Some(ingress::start(&base, sources, intake, kept, supervisor).await?)
+        }
+        None => None,
     };
     if let Some(plane) = &ingress {
         sources.report_ingress(&base, supervisor, plane.sources());
@@ -235,6 +244,8 @@ async fn start_planes(
     let control_plane = propagation.map(|propagation| Dependencies {
         store: store.config,
         receipts: store.receipts,
+        replays: intake.map(|intake| Arc::new(Replays(intake)) as Arc<dyn ReceiptReplay>),
+        history: store.history,
         sealer,
         ids: IdGenerator::new(Arc::clone(&clock), random),
         clock: Arc::clone(&clock),
@@ -280,7 +291,11 @@ fn plane_parts(
         guard: Arc::clone(&base.guard),
         key_usage: Arc::clone(&base.store.key_usage),
         key_usage_every: args.key_usage_interval.into(),
-        settings: EngineSettings { lease: args.lease.into(), grace: args.grace.into() },
+        settings: EngineSettings {
+            lease: args.lease.into(),
+            grace: args.grace.into(),
+            dedup_window: args.dedup_window.into(),
+        },
         shared_store: args.database_url.is_some(),
     }
 }
@@ -396,6 +411,15 @@ fn spawn_upkeep(
     spawn_periodic(supervisor, "metrics-upkeep", METRICS_UPKEEP, move || {
         metrics.run_upkeep();
         async {}
+    });
+    let (swept, now) = (store.clone(), Arc::clone(clock));
+    spawn_periodic(supervisor, "dedup-sweep", DEDUP_SWEEP, move || {
+        let (store, clock) = (swept.clone(), Arc::clone(&now));
+        async move {
+            if let Err(error) = store.sweep_dedup(clock.as_ref()).await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "old ids stay for now");
+            }
+        }
     });
     let (maintained, clock) = (store.clone(), Arc::clone(clock));
     spawn_periodic(supervisor, "store-maintenance", MAINTENANCE, move || {

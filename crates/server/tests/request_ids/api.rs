@@ -78,6 +78,8 @@ impl Api {
         let dependencies = Dependencies {
             store: Arc::clone(&store.config),
             receipts: Arc::clone(&store.receipts),
+            replays: None,
+            history: Arc::clone(&store.history),
             sealer: Arc::<Keyring>::clone(&keyring) as Arc<dyn SecretSealer>,
             ids: IdGenerator::new(Arc::clone(&port), random),
             clock: port,

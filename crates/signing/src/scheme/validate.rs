@@ -81,6 +81,32 @@ impl Scheme {
         }
     }
 
+    /// Whether the value at this place of a request, or of its body, is covered by the proof.
+    #[must_use]
+    pub fn signs(&self, at: &Locator) -> bool {
+        match &self.proof {
+            Proof::Jwt(proof) => {
+                proof.body_hash.is_some() && matches!(at, Locator::Json(_) | Locator::Form(_))
+            }
+            Proof::Signature(_) => self.is_signed(at),
+        }
+    }
+
+    /// Values that are signed together with the time while the body is not: whoever saw them once could
+    /// put any body beside them, so they are to be taken once. Empty where the body is covered.
+    #[must_use]
+    pub fn once_values(&self) -> Vec<&Locator> {
+        let Proof::Signature(proof) = &self.proof else { return Vec::new() };
+        if self.covers_body() || !proof.template.contains(&Part::Timestamp) {
+            return Vec::new();
+        }
+        let values = proof.template.iter().filter_map(|part| match part {
+            Part::Value { at, .. } => Some(at),
+            _ => None,
+        });
+        values.collect()
+    }
+
     /// Whether the value at this place is covered by a signature.
     fn is_signed(&self, at: &Locator) -> bool {
         let Proof::Signature(proof) = &self.proof else {

@@ -159,8 +159,12 @@ impl Verifier {
         self.check_claims(&view, context)?;
         let message_id = match proven.message_id {
             Some(id) => Some(id),
-            // Authenticity does not hang on an id that the proof does not need.
-            None => message_id(scheme, &view).unwrap_or(None),
+            None => match message_id(scheme, &view) {
+                // Which of them is meant? Whoever repeats a request would like us to take neither.
+                Err(refusal @ Refusal::Repeated(_)) => return Err(refusal),
+                // Authenticity does not hang on an id that the proof does not need.
+                found => found.unwrap_or(None),
+            },
         };
         Ok(Verified {
             key_index: proven.key_index,

@@ -365,6 +365,18 @@ impl ConfigStore for ConfigDb {
         Ok(ring)
     }
 
+    async fn record_action(
+        &self,
+        tenant: TenantId,
+        resource: String,
+        what: Fields,
+        by: &ChangeContext,
+    ) -> Result<(), Error> {
+        let mut write = Write::begin(&self.db).await?;
+        write.note((tenant, resource), Fields::new(), what);
+        write.commit(by).await.map(drop)
+    }
+
     async fn update_key_ring(
         &self,
         tenant: TenantId,

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params, types::Type};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventOrder, EventUid,
-    FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled,
-    Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
+    Attempt, CLAIM_BYTES_MAX, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event,
+    EventOrder, EventUid, FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat,
+    PendingLane, Settled, Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName,
+    WorkerId,
 };
 use uuid::Uuid;
 
@@ -172,6 +173,7 @@ fn claim(
 ) -> rusqlite::Result<Vec<Claimed>> {
     let mut statement = connection.prepare_cached(CLAIM)?;
     let mut claimed = Vec::new();
+    let mut bytes = 0;
     for lane in lanes {
         let (due_at, id) = lane.after;
         let bound = params![
@@ -183,8 +185,14 @@ fn claim(
             lane.limit,
         ];
         for row in statement.query_map(bound, read_claimed)? {
+            if bytes >= CLAIM_BYTES_MAX {
+                return Ok(claimed);
+            }
             match row {
-                Ok(row) => claimed.push(row),
+                Ok(row) => {
+                    bytes += row.event.as_ref().map_or(0, |event| event.data.len());
+                    claimed.push(row);
+                }
                 // A row that this program cannot read must not hold back the others (I13).
                 Err(error @ rusqlite::Error::InvalidColumnType(..)) => {
                     tracing::error!(%error, "a delivery cannot be read");

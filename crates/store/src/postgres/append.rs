@@ -4,20 +4,27 @@ use super::PostgresQueue;
 use crate::{
     channels,
     error::sqlx_error,
-    first::{FirstSeen, Key, Plan, first_uid, plan, resolve},
-    order,
+    first::{
+        FirstSeen, Key, Plan, Refused, RefusedBy, body_key_of, body_of, first_uid, lost_key, plan,
+        resolve, scope_of,
+    },
+    micros, order,
 };
 use async_trait::async_trait;
-use sqlx::{PgExecutor, Row as _};
-use std::collections::{HashMap, HashSet};
+use sqlx::{PgExecutor, Row as _, postgres::PgRow};
+use std::collections::HashMap;
 use turnbuckle_domain::{
-    Append, AppendResult, EventLog, EventUid, Shard, StoreError, TenantId, Timestamp,
+    Append, AppendResult, EventLog, EventUid, Shard, StoreError, TenantId, Timestamp, dedup_limits,
+    id_mark,
 };
 use uuid::Uuid;
 
 const APPEND: &str = include_str!("sql/append_events.sql");
 const FIND_FIRST: &str = include_str!("sql/find_first.sql");
 const RECORD_ANOMALY: &str = include_str!("sql/record_anomaly.sql");
+const FORGET_BODIES: &str = include_str!("sql/forget_bodies.sql");
+const PRUNE_DEDUP: &str = include_str!("sql/prune_dedup.sql");
+const PRUNE_ANOMALIES: &str = include_str!("sql/prune_anomalies.sql");
 
 #[async_trait]
 impl EventLog for PostgresQueue {
@@ -39,30 +46,71 @@ impl EventLog for PostgresQueue {
         if let Err(error) = self.record_anomalies(batch, &plan, &results, &firsts).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "anomalies not recorded");
         }
+        if let Err(error) = self.forget_bodies(batch, &refused).await {
+            // They are over soon by themselves.
+            tracing::debug!(error = &error as &dyn std::error::Error, "bodies not forgotten");
+        }
         Ok(results)
+    }
+
+    async fn prune_dedup(
+        &self,
+        now: Timestamp,
+        oldest_anomaly: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let ids = self.prune(PRUNE_DEDUP, now).await?;
+        let anomalies = self.prune(PRUNE_ANOMALIES, oldest_anomaly).await?;
+        Ok(ids.max(anomalies))
     }
 }
 
 impl PostgresQueue {
+    async fn prune(&self, sql: &'static str, before: Timestamp) -> Result<u64, StoreError> {
+        let limit = i64::from(dedup_limits::PRUNED_AT_ONCE);
+        let pruned = sqlx::query(sql).bind(before.micros()).bind(limit).execute(&self.pool).await;
+        Ok(pruned.map_err(sqlx_error)?.rows_affected())
+    }
+
+    /// What events left beside ids that were known: their bodies made no event.
+    async fn forget_bodies(&self, batch: &[Append], refused: &Refused) -> Result<(), StoreError> {
+        let left = |append: &&Append| {
+            refused.get(&append.event.uid) == Some(&RefusedBy::Id) && body_of(append).is_some()
+        };
+        let left: Vec<&Append> =
+            if refused.is_empty() { Vec::new() } else { batch.iter().filter(left).collect() };
+        if left.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Key> = left.iter().filter_map(|append| body_key_of(append)).collect();
+        sqlx::query(FORGET_BODIES)
+            .bind(keys.iter().map(|(tenant, ..)| tenant.uuid()).collect::<Vec<_>>())
+            .bind(keys.iter().map(|(_, key, _)| key.as_str()).collect::<Vec<_>>())
+            .bind(keys.iter().map(|(.., source)| source.as_str()).collect::<Vec<_>>())
+            .bind(left.iter().map(|append| append.event.uid.uuid()).collect::<Vec<_>>())
+            .execute(&self.pool)
+            .await
+            .map_err(sqlx_error)?;
+        Ok(())
+    }
+
     async fn find_first(
         &self,
         batch: &[Append],
         plan: &Plan,
-        refused: &HashSet<EventUid>,
+        refused: &Refused,
     ) -> Result<HashMap<Key, FirstSeen>, StoreError> {
         if refused.is_empty() {
             return Ok(HashMap::new());
         }
-        let losers: Vec<&Append> = plan
-            .writers
-            .iter()
-            .map(|&index| &batch[index])
-            .filter(|append| refused.contains(&append.event.uid))
-            .collect();
+        let lost = |&index: &usize| {
+            let by = refused.get(&batch[index].event.uid)?;
+            Some(lost_key(&batch[index], *by))
+        };
+        let keys: Vec<Key> = plan.writers.iter().filter_map(lost).collect();
         let rows = sqlx::query(FIND_FIRST)
-            .bind(losers.iter().map(|a| a.event.tenant.uuid()).collect::<Vec<_>>())
-            .bind(losers.iter().map(|a| a.event.event_id.as_str()).collect::<Vec<_>>())
-            .bind(losers.iter().map(|a| a.event.source.as_str()).collect::<Vec<_>>())
+            .bind(keys.iter().map(|(tenant, ..)| tenant.uuid()).collect::<Vec<_>>())
+            .bind(keys.iter().map(|(_, key, _)| key.as_str()).collect::<Vec<_>>())
+            .bind(keys.iter().map(|(.., source)| source.as_str()).collect::<Vec<_>>())
             .fetch_all(&self.pool)
             .await
             .map_err(sqlx_error)?;
@@ -111,13 +159,13 @@ impl PostgresQueue {
     }
 }
 
-/// Inserts the chosen events; answers which of them a known id refused. Deliveries of watched events are
+/// Inserts the chosen events; answers which of them a known key refused. Deliveries of watched events are
 /// left out: when they are due is not known yet.
 pub(super) async fn insert<'c>(
     executor: impl PgExecutor<'c>,
     batch: &[Append],
     chosen: &[usize],
-) -> Result<HashSet<EventUid>, StoreError> {
+) -> Result<Refused, StoreError> {
     let events = || chosen.iter().map(|&index| &batch[index]);
     let deliveries = || {
         let unwatched = events().filter(|append| !order::is_watched(append));
@@ -141,7 +189,7 @@ pub(super) async fn insert<'c>(
         .bind(event_time(|a| a.event.accepted_at))
         .bind(events().map(|a| &a.event.data[..]).collect::<Vec<_>>())
         .bind(events().map(|a| &a.content_hash[..]).collect::<Vec<_>>())
-        .bind(events().map(|a| a.dedup).collect::<Vec<_>>())
+        .bind(events().map(|a| a.dedup.map(|rule| micros(rule.window))).collect::<Vec<_>>())
         .bind(deliveries().map(|(event, _)| event.tenant.uuid()).collect::<Vec<_>>())
         .bind(deliveries().map(|(_, d)| d.id.uuid()).collect::<Vec<_>>())
         .bind(deliveries().map(|(_, d)| d.endpoint.uuid()).collect::<Vec<_>>())
@@ -150,10 +198,22 @@ pub(super) async fn insert<'c>(
         .bind(deliveries().map(|(_, d)| d.format.code()).collect::<Vec<_>>())
         .bind(deliveries().map(|(event, _)| event.accepted_at.micros()).collect::<Vec<_>>())
         .bind(events().map(|a| channels::text(&a.event.channels)).collect::<Vec<_>>())
+        .bind(events().map(|a| body_of(a).map(|body| body.key())).collect::<Vec<_>>())
+        .bind(events().map(|a| body_of(a).map(|body| micros(body.window))).collect::<Vec<_>>())
+        .bind(events().map(|a| body_of(a).map(|_| mark_of(a))).collect::<Vec<_>>())
+        .bind(events().map(|a| scope_of(a)).collect::<Vec<_>>())
         .fetch_all(executor)
         .await
         .map_err(sqlx_error)?;
-    Ok(rows.iter().map(|row| EventUid::from_uuid(row.get(0))).collect())
+    let refused = |row: &PgRow| {
+        let by = if row.get(1) { RefusedBy::Body } else { RefusedBy::Id };
+        (EventUid::from_uuid(row.get(0)), by)
+    };
+    Ok(rows.iter().map(refused).collect())
+}
+
+fn mark_of(append: &Append) -> Vec<u8> {
+    id_mark(&append.event.event_id).to_vec()
 }
 
 fn corrupt() -> StoreError {

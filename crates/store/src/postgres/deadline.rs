@@ -35,6 +35,14 @@ impl<T: EventLog> EventLog for Deadline<T> {
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
         in_time(self.0.append(batch)).await
     }
+
+    async fn prune_dedup(
+        &self,
+        now: Timestamp,
+        oldest_anomaly: Timestamp,
+    ) -> Result<u64, StoreError> {
+        in_time(self.0.prune_dedup(now, oldest_anomaly)).await
+    }
 }
 
 #[async_trait]
@@ -106,6 +114,10 @@ mod tests {
     #[async_trait]
     impl EventLog for Frozen {
         async fn append(&self, _: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
+            std::future::pending().await
+        }
+
+        async fn prune_dedup(&self, _: Timestamp, _: Timestamp) -> Result<u64, StoreError> {
             std::future::pending().await
         }
     }

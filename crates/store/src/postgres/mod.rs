@@ -4,7 +4,7 @@ mod append;
 mod deadline;
 mod hints;
 mod order;
-mod partitions;
+pub(crate) mod partitions;
 mod queue;
 mod settle;
 

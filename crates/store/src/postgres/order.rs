@@ -3,11 +3,11 @@
 use super::{PostgresQueue, append::insert};
 use crate::{
     error::sqlx_error,
-    first::Plan,
+    first::{Plan, Refused},
     order::{Decided, DueDelivery, Row, Subject, TenantMove, decide, subjects, watched},
 };
 use sqlx::{PgConnection, Row as _, postgres::PgRow};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use turnbuckle_domain::{
     Append, EndpointId, EventUid, Placed, Shard, StoreError, SubjectOrder, TenantId,
 };
@@ -17,7 +17,7 @@ const LOCK: &str = include_str!("sql/order_lock.sql");
 const WRITE: &str = include_str!("sql/order_write.sql");
 
 /// What an append with watched events answers: who was refused, and what became of the watched ones.
-type Stored = (HashSet<EventUid>, Vec<(usize, Placed)>);
+type Stored = (Refused, Vec<(usize, Placed)>);
 
 impl PostgresQueue {
     /// Stores a batch of which some events are watched. A task of its own does it: whoever waits may
@@ -108,7 +108,9 @@ async fn write(
         .bind(due(|d| d.delivery.id.uuid()))
         .bind(due(|d| d.delivery.endpoint.uuid()))
         .bind(due(|d| d.append.event.uid.uuid()))
-        .bind(deliveries.iter().map(|d| Shard::of(d.delivery.endpoint).number()).collect::<Vec<_>>())
+        .bind(
+            deliveries.iter().map(|d| Shard::of(d.delivery.endpoint).number()).collect::<Vec<_>>(),
+        )
         .bind(deliveries.iter().map(|d| d.delivery.format.code()).collect::<Vec<_>>())
         .bind(deliveries.iter().map(|d| d.append.event.accepted_at.micros()).collect::<Vec<_>>())
         .bind(deliveries.iter().map(|d| d.due_at.micros()).collect::<Vec<_>>())
@@ -126,8 +128,6 @@ async fn write(
         .fetch_all(connection)
         .await
         .map_err(sqlx_error)?;
-    let moved = |row: &PgRow| {
-        (EventUid::from_uuid(row.get(0)), EndpointId::from_uuid(row.get(1)))
-    };
+    let moved = |row: &PgRow| (EventUid::from_uuid(row.get(0)), EndpointId::from_uuid(row.get(1)));
     Ok(rows.iter().map(moved).collect())
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 const DAY_US: i64 = 24 * 3600 * 1_000_000;
 /// Days made ahead: a week without this task is noticed before it matters.
 const DAYS_AHEAD: i64 = 7;
-const TABLES: [&str; 3] = ["event", "delivery_done", "attempt"];
+const TABLES: [&str; 4] = ["event", "delivery_done", "attempt", "receipt"];
 /// Serialises replicas that start together; any constant of ours does.
 const LOCK: i64 = 0x7475_726e_7061_7274;
 
@@ -21,7 +21,7 @@ impl PostgresQueue {
     /// # Errors
     /// When the database does not answer.
     pub(crate) async fn ensure_partitions(&self, now: Timestamp) -> Result<(), StoreError> {
-        let today = now.micros().div_euclid(DAY_US);
+        let today = day_of(now);
         let wanted = (today..=today + DAYS_AHEAD)
             .flat_map(|day| TABLES.map(|table| (partition_name(table, day), table, day)));
         let existing = self.partitions().await?;
@@ -71,6 +71,21 @@ fn create_partition(name: &str, table: &str, day: i64) -> String {
     format!(
         "create table if not exists {name} partition of {table} for values from ('{from}') to ('{to}')"
     )
+}
+
+/// Partitions of a table whose rows are all older than this. Days count from the epoch, and stand in
+/// the names.
+pub(crate) const OLD_PARTITIONS: &str = "select c.relname::text from pg_inherits i \
+     join pg_class c on c.oid = i.inhrelid \
+     join pg_class parent on parent.oid = i.inhparent \
+     where parent.relname::text = $1 \
+     and parent.relnamespace = current_schema()::text::regnamespace \
+     and c.relname::text ~ ('^' || $1 || '_d[0-9]+$') \
+     and substring(c.relname::text from '[0-9]+$')::bigint < $2";
+
+/// The day of a time, as partitions are named after it.
+pub(crate) const fn day_of(at: Timestamp) -> i64 {
+    at.micros().div_euclid(DAY_US)
 }
 
 /// The smallest UUIDv7 of a day.

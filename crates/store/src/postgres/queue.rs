@@ -4,12 +4,13 @@ use super::{PostgresQueue, settle};
 use crate::{channels, error::sqlx_error, micros};
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use sqlx::{Row as _, postgres::PgRow};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventOrder, EventUid, Heartbeat, LaneClaim,
-    LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease, StoreError,
-    TenantId, Timestamp, TypeName, WakeHint, WorkerId,
+    CLAIM_BYTES_MAX, Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventOrder, EventUid,
+    Heartbeat, LaneClaim, LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard,
+    ShardLease, StoreError, TenantId, Timestamp, TypeName, WakeHint, WorkerId,
 };
 
 const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");
@@ -81,18 +82,25 @@ impl DeliveryQueue for PostgresQueue {
     }
 
     async fn claim(&self, lanes: &[LaneClaim], now: Timestamp) -> Result<Vec<Claimed>, StoreError> {
-        let rows = sqlx::query(CLAIM)
+        let mut rows = sqlx::query(CLAIM)
             .bind(lanes.iter().map(|lane| lane.endpoint.uuid()).collect::<Vec<_>>())
             .bind(lanes.iter().map(|lane| lane.shard.number()).collect::<Vec<_>>())
             .bind(lanes.iter().map(|lane| lane.after.0.micros()).collect::<Vec<_>>())
             .bind(lanes.iter().map(|lane| lane.after.1.uuid()).collect::<Vec<_>>())
             .bind(lanes.iter().map(|lane| i32::from(lane.limit)).collect::<Vec<_>>())
             .bind(now.micros())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(sqlx_error)?;
-        let mut found: Vec<Claimed> =
-            rows.iter().filter_map(|row| readable(claimed(row))).collect();
+            .fetch(&self.pool);
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        // Row by row: the rest of an answer that is too large is read past and never held.
+        while bytes < CLAIM_BYTES_MAX
+            && let Some(row) = rows.try_next().await.map_err(sqlx_error)?
+        {
+            let row = readable(claimed(&row));
+            let event = row.as_ref().and_then(|row| row.event.as_ref());
+            bytes += event.map_or(0, |event| event.data.len());
+            found.extend(row);
+        }
+        drop(rows);
         // The join with the events keeps no order.
         found.sort_by_key(|claimed| (claimed.delivery.due_at, claimed.delivery.id));
         Ok(found)

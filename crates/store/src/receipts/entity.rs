@@ -32,6 +32,7 @@ pub struct Model {
     pub body_bytes: i64,
     pub body_hash: Vec<u8>,
     pub headers: String,
+    pub event_id_signed: Option<bool>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -62,6 +63,7 @@ pub(super) fn encode(receipt: &Receipt) -> Result<ActiveModel, StoreError> {
         body_bytes: Set(i64::from(receipt.body_bytes)),
         body_hash: Set(receipt.body_hash.to_vec()),
         headers: Set(headers),
+        event_id_signed: Set(receipt.event_id_signed),
     })
 }
 
@@ -82,6 +84,7 @@ pub(super) fn decode(row: Model) -> Result<Receipt, StoreError> {
         reason: row.reason,
         status: u16::try_from(row.status).map_err(|_| malformed("status"))?,
         event_id: row.event_id,
+        event_id_signed: row.event_id_signed,
         event: row.event_uid.map(EventUid::from_uuid),
         events: u32::try_from(row.events).map_err(|_| malformed("count"))?,
         key: row.key_id.map(KeyId::from_uuid),
@@ -92,5 +95,6 @@ pub(super) fn decode(row: Model) -> Result<Receipt, StoreError> {
         headers: serde_json::from_str(&row.headers).map_err(|_| malformed("header"))?,
         payload: None,
         payload_until: None,
+        context: None,
     })
 }

@@ -6,7 +6,7 @@
 
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use std::fmt;
-use turnbuckle_domain::Receipt;
+use turnbuckle_domain::{Receipt, ReplayContext, StoreError};
 
 #[derive(Clone, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "receipt_payload")]
@@ -17,6 +17,7 @@ pub struct Model {
     pub id: Uuid,
     pub data: Vec<u8>,
     pub until_us: i64,
+    pub context: Option<String>,
 }
 
 /// Hides the payload.
@@ -31,12 +32,20 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-pub(super) fn encode(receipt: &Receipt) -> Option<ActiveModel> {
+pub(super) fn encode(receipt: &Receipt) -> Option<Result<ActiveModel, StoreError>> {
     let (data, until) = (receipt.payload.as_ref()?, receipt.payload_until?);
-    Some(ActiveModel {
+    let context = receipt.context.as_ref().map(serde_json::to_string).transpose();
+    let context = context.map_err(|error| StoreError::Internal(error.into()));
+    Some(context.map(|context| ActiveModel {
         tenant_id: Set(receipt.tenant.uuid()),
         id: Set(receipt.id.uuid()),
         data: Set(data.to_vec()),
         until_us: Set(until.micros()),
-    })
+        context: Set(context),
+    }))
+}
+
+pub(super) fn context(text: Option<&str>) -> Result<Option<ReplayContext>, StoreError> {
+    let read = text.map(serde_json::from_str).transpose();
+    read.map_err(|_| StoreError::Internal("a receipt has an odd context".into()))
 }

@@ -127,7 +127,7 @@ async fn a_batch_may_hold_everything_at_once(fixture: &Fixture) {
         fixture.to(with_data(fixture.event(tenant, "known"), b"1"), &[]),
         new("a"),
         new("z"),
-        Append { dedup: false, ..new("a") },
+        Append { dedup: None, ..new("a") },
     ];
     let expected = [
         AppendResult::Accepted,
@@ -144,7 +144,7 @@ async fn a_batch_may_hold_everything_at_once(fixture: &Fixture) {
 
 async fn ids_made_by_the_server_are_never_repeats(fixture: &Fixture) {
     let tenant = fixture.tenant();
-    let new = || Append { dedup: false, ..fixture.to(fixture.event(tenant, "same"), &[]) };
+    let new = || Append { dedup: None, ..fixture.to(fixture.event(tenant, "same"), &[]) };
     assert_eq!(append(fixture, &[new(), new()]).await, [const { AppendResult::Accepted }; 2]);
     assert_eq!(append(fixture, &[new()]).await, [AppendResult::Accepted]);
     assert_eq!(fixture.number("select count(*) from event_dedup").await, 0);
@@ -220,7 +220,7 @@ async fn an_event_that_nobody_wants_is_kept(fixture: &Fixture) {
 
 async fn payloads_come_back_byte_for_byte(fixture: &Fixture) {
     let (tenant, endpoint) = (fixture.tenant(), fixture.endpoint());
-    let every_byte = (0..=255_u8).cycle().take(event_limits::DATA_BYTES).collect();
+    let every_byte = (0..=255_u8).cycle().take(event_limits::RECEIVED_BYTES).collect();
     let payloads: Vec<Vec<u8>> =
         vec![Vec::new(), vec![0], b"a\0b\xff\xfe\\x00".to_vec(), vec![0xff; 4], every_byte];
     for (number, data) in payloads.into_iter().enumerate() {
@@ -266,7 +266,7 @@ async fn a_full_batch_is_taken(fixture: &Fixture) {
 
 async fn a_too_large_payload_fails_alone_and_stores_nothing(fixture: &Fixture) {
     let tenant = fixture.tenant();
-    let data = vec![0; event_limits::DATA_BYTES + 1].into();
+    let data = vec![0; event_limits::RECEIVED_BYTES + 1].into();
     let large = fixture.to(Event { data, ..fixture.event(tenant, "large") }, &[]);
     let good = fixture.to(fixture.event(tenant, "good"), &[]);
     let (log, with_good) = (&fixture.store.log, fixture.to(fixture.event(tenant, "x"), &[]));

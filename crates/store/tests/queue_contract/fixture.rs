@@ -8,9 +8,10 @@ use sea_orm::{
 use std::{borrow::Cow, collections::HashMap, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    Append, Attempt, Channels, Claimed, Clock, DeliveryId, DeliveryState, DeliveryView, EndpointId,
-    Event, EventUid, FinishReason, IdGenerator, LaneClaim, NewDelivery, Next, PayloadFormat,
-    SeededRandom, Settled, Settlement, Shard, ShardLease, TenantId, Timestamp, TypeName, WorkerId,
+    Append, Attempt, Channels, Claimed, Clock, DedupRule, DeliveryId, DeliveryState, DeliveryView,
+    EndpointId, Event, EventUid, FinishReason, IdGenerator, LaneClaim, NewDelivery, Next,
+    PayloadFormat, SeededRandom, Settled, Settlement, Shard, ShardLease, TenantId, Timestamp,
+    TypeName, WorkerId, dedup_limits,
 };
 use turnbuckle_store::Store;
 use turnbuckle_testkit::{clock::ManualClock, postgres::TestDatabase};
@@ -144,7 +145,7 @@ impl Fixture {
         };
         Append {
             content_hash: event.content_hash(),
-            dedup: true,
+            dedup: Some(DedupRule::id(dedup_limits::WINDOW_DEFAULT)),
             deliveries: endpoints.iter().map(delivery).collect(),
             event: Arc::new(event),
             order: None,

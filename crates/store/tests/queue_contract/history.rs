@@ -218,7 +218,7 @@ async fn an_event_is_found_under_its_own_id_only(fixture: &Fixture) {
     let mut made_by_us = fixture.event(tenant, "");
     made_by_us.event_id = made_by_us.uid.to_string();
     let mut own = fixture.to(made_by_us, &[]);
-    own.dedup = false;
+    own.dedup = None;
     let chosen = fixture.to(fixture.event(tenant, "chosen"), &[]);
     fixture.store.log.append(&[own.clone(), chosen.clone()]).await.unwrap();
     let by_id = |id: String| EventFilter { event_id: Some(id), event_type: None };

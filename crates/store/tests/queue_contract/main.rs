@@ -24,3 +24,4 @@ mod plans;
 mod receipts;
 mod settle;
 mod verbs;
+mod windows;

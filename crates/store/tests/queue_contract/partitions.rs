@@ -24,7 +24,7 @@ fn day(time: Timestamp) -> i64 {
 }
 
 fn expected(days: impl Iterator<Item = i64>) -> BTreeSet<String> {
-    let tables = ["event", "delivery_done", "attempt"];
+    let tables = ["event", "delivery_done", "attempt", "receipt"];
     let defaults = tables.iter().map(|table| format!("{table}_default"));
     days.flat_map(|day| tables.map(|table| format!("{table}_d{day}"))).chain(defaults).collect()
 }

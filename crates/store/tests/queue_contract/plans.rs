@@ -9,6 +9,7 @@ use turnbuckle_store::Store;
 const APPEND: &str = include_str!("../../src/postgres/sql/append_events.sql");
 const CLAIM: &str = include_str!("../../src/postgres/sql/claim_due.sql");
 const FIND_FIRST: &str = include_str!("../../src/postgres/sql/find_first.sql");
+const PRUNE_DEDUP: &str = include_str!("../../src/postgres/sql/prune_dedup.sql");
 const PENDING: &str = include_str!("../../src/postgres/sql/pending_lanes.sql");
 const SETTLE: &str = include_str!("../../src/postgres/sql/settle.sql");
 const SETTLE_LATE: &str = include_str!("../../src/postgres/sql/settle_late.sql");
@@ -249,8 +250,8 @@ async fn writing_results_and_events_probes_primary_keys() {
     deep(&fixture, BACKLOG).await;
     let append: Vec<String> = [
         "uuid", "uuid", "text", "text", "text", "text", "text", "bigint", "text", "bigint",
-        "bigint", "bytea", "bytea", "boolean", "uuid", "uuid", "uuid", "uuid", "smallint",
-        "smallint", "bigint", "text",
+        "bigint", "bytea", "bytea", "bigint", "uuid", "uuid", "uuid", "uuid", "smallint",
+        "smallint", "bigint", "text", "text", "bigint", "bytea", "text",
     ]
     .map(|kind| format!("array[]::{kind}[]"))
     .into();
@@ -264,6 +265,9 @@ async fn writing_results_and_events_probes_primary_keys() {
         assert!(plan.pages < 64 * 8 * PAGES_PER_PROBE, "{mode}: {plan:?}");
         explain(&fixture, mode, APPEND, &append).await.assert_probes(&[]);
         explain(&fixture, mode, FIND_FIRST, &first).await.assert_probes(&[]);
+        let prune = ["5".to_owned(), "100".to_owned()];
+        let plan = explain(&fixture, mode, PRUNE_DEDUP, &prune).await;
+        plan.assert_probes(&["event_dedup_age"]);
     }
 }
 

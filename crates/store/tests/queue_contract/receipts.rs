@@ -4,8 +4,8 @@ use crate::{common::on_both_backends, fixture::Fixture};
 use bytes::Bytes;
 use std::time::Duration;
 use turnbuckle_domain::{
-    EventUid, KeyId, KeyState, Receipt, ReceiptDecision, ReceiptFilter, ReceiptId, SourceId,
-    TenantId, Timestamp,
+    EventUid, KeyId, KeyState, Receipt, ReceiptDecision, ReceiptFilter, ReceiptId, ReplayContext,
+    SourceId, TenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -35,6 +35,7 @@ fn receipt(tenant: TenantId, at: Timestamp, number: u128) -> Receipt {
         reason: String::new(),
         status: 202,
         event_id: format!("e-{number}"),
+        event_id_signed: Some(false),
         event: Some(EventUid::from_uuid(Uuid::from_u128(5))),
         events: 1,
         key: Some(KeyId::from_uuid(Uuid::from_u128(6))),
@@ -45,6 +46,7 @@ fn receipt(tenant: TenantId, at: Timestamp, number: u128) -> Receipt {
         headers: vec![("user-agent".to_owned(), "größe \"x\"".to_owned())],
         payload: None,
         payload_until: None,
+        context: None,
     }
 }
 
@@ -53,9 +55,16 @@ async fn a_receipt_comes_back_as_it_was(fixture: &Fixture) {
     let kept = Receipt {
         payload: Some(Bytes::from_static(b"{}\0")),
         payload_until: Some(now + Duration::from_secs(60)),
+        context: Some(ReplayContext {
+            content_type: "application/json".to_owned(),
+            message_id: Some("m-1".to_owned()),
+            headers: vec![("x-topic".to_owned(), "order/paid".to_owned())],
+            query: vec![("v".to_owned(), "2".to_owned())],
+        }),
         ..receipt(tenant, now, 1)
     };
     let bare = Receipt {
+        event_id_signed: None,
         decision: ReceiptDecision::Refused,
         reason: "no signature fits any key".to_owned(),
         status: 401,
@@ -108,6 +117,34 @@ async fn no_tenant_sees_receipts_of_another(fixture: &Fixture) {
     assert!(log.receipt(stranger, id(now, 1)).await.unwrap().is_none());
     let seen = log.receipts(stranger, &ReceiptFilter::default(), None, 10).await.unwrap();
     assert!(seen.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn days_of_receipts_are_dropped_whole() {
+    let Some(fixture) = Fixture::postgres().await else { return };
+    let (tenant, log, start) = (fixture.tenant(), &fixture.store.receipts, fixture.now());
+    let day = Duration::from_secs(24 * 3600);
+    let days: Vec<Receipt> = (0..3).map(|n| receipt(tenant, start + day * n, n.into())).collect();
+    log.record_receipts(&days).await.unwrap();
+    let count =
+        "select count(*) from pg_class where relname ~ '^receipt_d[0-9]+$' and relkind = 'r'";
+    let before = fixture.number(count).await;
+    let left = async || {
+        let found = log.receipts(tenant, &ReceiptFilter::default(), None, 10).await.unwrap();
+        found.into_iter().map(|receipt| receipt.id).collect::<Vec<_>>()
+    };
+    // The first day is over for some of its receipts: it stays whole until it is for all of them.
+    log.prune_receipts(start + Duration::from_secs(60), start).await.unwrap();
+    assert_eq!(left().await, [days[2].id, days[1].id, days[0].id]);
+    log.prune_receipts(start + day, start).await.unwrap();
+    assert_eq!(left().await, [days[2].id, days[1].id]);
+    log.prune_receipts(start + day * 2, start).await.unwrap();
+    assert_eq!(left().await, [days[2].id]);
+    assert_eq!(fixture.number(count).await, before - 2);
+    // A day that is gone is no fault: what comes late lands in the default partition, and goes from it.
+    log.record_receipts(&[receipt(tenant, start, 9)]).await.unwrap();
+    assert_eq!(log.prune_receipts(start + day * 2, start).await.unwrap(), 1);
+    assert_eq!(left().await, [days[2].id]);
 }
 
 async fn old_receipts_and_payloads_whose_time_is_over_go(fixture: &Fixture) {

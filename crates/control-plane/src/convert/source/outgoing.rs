@@ -11,9 +11,10 @@ use crate::{
     source::{CreatedSource, SourceView},
     verification,
 };
-use turnbuckle_domain::{IngestPath, IngestToken, SchemeChoice};
+use turnbuckle_domain::{IngestPath, IngestToken, SchemeChoice, ValuePart, ValueSource};
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::timestamp;
+use turnbuckle_signing::scheme::{JsonPath, Locator, Scheme, Weakness};
 
 fn wire_verification(choice: &SchemeChoice) -> Option<v1::source::Verification> {
     use v1::source::Verification as Wire;
@@ -29,13 +30,36 @@ fn path(token: &IngestToken) -> String {
     format!("{}{}", IngestPath::PREFIX, token.as_str())
 }
 
+/// What a valid request does not prove; the settings may choose an id that the signature leaves out.
+fn weaknesses(scheme: &Scheme, chosen: &[ValueSource]) -> Vec<Weakness> {
+    let mut found = scheme.weaknesses();
+    if chosen.is_empty() {
+        return found;
+    }
+    found.retain(|weakness| *weakness != Weakness::IdNotSigned);
+    let signed = |part: &ValuePart| match part {
+        ValuePart::Fixed(_) => true,
+        ValuePart::Header(name) => scheme.signs(&Locator::Header(name.clone())),
+        ValuePart::Query(name) => scheme.signs(&Locator::Query(name.clone())),
+        ValuePart::Form(name) => scheme.signs(&Locator::Form(name.clone())),
+        ValuePart::JsonPath(path) => {
+            JsonPath::parse(path.as_str()).is_ok_and(|path| scheme.signs(&Locator::Json(path)))
+        }
+    };
+    if !chosen.iter().all(|source| source.parts.iter().all(signed)) {
+        found.push(Weakness::IdNotSigned);
+    }
+    found
+}
+
 pub(crate) fn message(view: &SourceView) -> v1::Source {
     let source = &view.source;
     let meta = WireMeta::from(&source.meta);
     let name = SourceName { tenant: view.tenant.clone(), id: source.slug.clone() };
     let settings = &source.settings;
     let previous = source.path.previous.as_ref();
-    let weaknesses = verification::scheme(&source.scheme).map(|scheme| scheme.weaknesses());
+    let weaknesses = verification::scheme(&source.scheme)
+        .map(|scheme| weaknesses(&scheme, &settings.dedup.event_id));
     let weaknesses = weaknesses.unwrap_or_default().into_iter();
     v1::Source {
         name: name.to_string(),

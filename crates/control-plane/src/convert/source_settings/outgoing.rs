@@ -63,6 +63,7 @@ pub(in crate::convert) fn wire_dedup(dedup: &Dedup) -> v1::DedupSettings {
         body_hash_window: hash_window,
         window: Some(duration(dedup.window)),
         excluded_fields: dedup.excluded_fields.iter().map(ToString::to_string).collect(),
+        unsigned_id_window: Some(duration(dedup.unsigned_id_window)),
     }
 }
 

@@ -8,9 +8,9 @@ use crate::engine::{
 };
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    Attempt, AttemptOutcome, Claimed, Decision, DeliveryId, DeliveryState, EndpointId,
-    FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule, Settlement,
-    Shard, ShardLease, Timestamp,
+    Attempt, AttemptOutcome, CLAIM_BYTES_MAX, Claimed, Decision, DeliveryId, DeliveryState,
+    EndpointId, FinishReason, LaneClaim, LiveDelivery, Next, PendingLane, Progress, RetryRule,
+    Settlement, Shard, ShardLease, Timestamp,
 };
 
 impl Dispatcher {
@@ -104,6 +104,9 @@ impl Dispatcher {
             ),
         };
         let next = next_of(decision, ended_at);
+        if let Next::Finish { state, .. } = next {
+            self.metrics.processed(state, ended_at.since(job.event.accepted_at));
+        }
         if let Next::Retry { due_at } = next
             && self.is_usable(lease.shard)
         {
@@ -223,6 +226,9 @@ impl Dispatcher {
             return;
         };
         let mut got: HashMap<EndpointId, usize> = HashMap::with_capacity(lanes.len());
+        let size = |row: &Claimed| row.event.as_ref().map_or(0, |event| event.data.len());
+        // Then there may be more than were answered, in every lane.
+        let is_cut = rows.iter().map(size).sum::<usize>() >= CLAIM_BYTES_MAX;
         for row in rows {
             *got.entry(row.delivery.endpoint).or_default() += 1;
             self.claimed(row);
@@ -231,7 +237,8 @@ impl Dispatcher {
             let Some(lane) = self.lanes.get_mut(&claim.endpoint) else {
                 continue;
             };
-            lane.claim_ended(claim.limit, got.get(&claim.endpoint).copied().unwrap_or(0));
+            let got = got.get(&claim.endpoint).copied().unwrap_or(0);
+            lane.claim_ended(claim.limit, if is_cut { usize::from(claim.limit) } else { got });
             self.mark_ready(claim.endpoint);
         }
     }

@@ -1,21 +1,47 @@
 -- Stores a batch of events with their deliveries, or for known ids nothing at all.
--- $1..$14 and $22 one array per column of the events, $15..$21 one per column of the deliveries.
--- Answers the uids that were refused by the dedup key; normally none.
+-- $1..$14 and $22..$26 one array per column of the events, $15..$21 one per column of the deliveries.
+-- Answers the uids that were refused by the dedup key, and whether by the key of a signed body;
+-- normally none.
+-- An id whose window is over by the clock of the caller is new, and its row is written over.
 -- Cost: one statement and one round trip per batch; per event one heap row and one index entry in
--- event, event_dedup (when the sender chose the id) and, per delivery, delivery + two index entries.
--- Senders sort a batch by dedup key, so that two batches with the same ids cannot dead-lock.
+-- event, event_dedup with two index entries (when the sender chose the id; twice that for an id that
+-- is not signed) and, per delivery, delivery + two index entries.
+-- Senders sort a batch by dedup key, so that two batches with the same ids cannot dead-lock; bodies
+-- come before ids, sorted here.
 with input as materialized (
   -- Only what the dedup key needs: what stands here is copied, and payloads are large.
   select * from unnest(
-    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $11::bigint[], $13::bytea[], $14::boolean[]
-  ) as t (tenant_id, uid, source, event_id, accepted_at_us, content_hash, dedup)
+    $1::uuid[], $2::uuid[], $26::text[], $4::text[], $11::bigint[], $13::bytea[], $14::bigint[],
+    $23::text[], $24::bigint[], $25::bytea[]
+  ) as t (tenant_id, uid, source, event_id, accepted_at_us, content_hash, window_us,
+          body_key, body_window_us, id_mark)
+), bodies as (
+  insert into event_dedup as known
+    (tenant_id, event_id, source, uid, content_hash, accepted_at_us, window_us)
+  select tenant_id, body_key, source, uid, id_mark, accepted_at_us, body_window_us
+  from input where body_key is not null
+  order by tenant_id, body_key, source
+  on conflict (tenant_id, event_id, source) do update
+    set uid = excluded.uid, content_hash = excluded.content_hash,
+        accepted_at_us = excluded.accepted_at_us, window_us = excluded.window_us
+    where known.accepted_at_us + known.window_us <= excluded.accepted_at_us
+  returning uid
+), replayed as materialized (
+  select uid from input where body_key is not null and uid not in (select uid from bodies)
 ), fresh as (
-  insert into event_dedup (tenant_id, event_id, source, uid, content_hash, accepted_at_us)
-  select tenant_id, event_id, source, uid, content_hash, accepted_at_us from input where dedup
-  on conflict do nothing
+  insert into event_dedup as known
+    (tenant_id, event_id, source, uid, content_hash, accepted_at_us, window_us)
+  select tenant_id, event_id, source, uid, content_hash, accepted_at_us, window_us
+  from input
+  -- A replayed body takes no id: whoever replays cannot use up ids that are still to come.
+  where window_us is not null and uid not in (select uid from replayed)
+  on conflict (tenant_id, event_id, source) do update
+    set uid = excluded.uid, content_hash = excluded.content_hash,
+        accepted_at_us = excluded.accepted_at_us, window_us = excluded.window_us
+    where known.accepted_at_us + known.window_us <= excluded.accepted_at_us
   returning uid
 ), refused as materialized (
-  select uid from input where dedup and uid not in (select uid from fresh)
+  select uid from input where window_us is not null and uid not in (select uid from fresh)
 ), stored as (
   insert into event (tenant_id, uid, source, event_id, event_type, event_version, subject, sequence,
                      content_type, occurred_at_us, accepted_at_us, data, channels)
@@ -35,4 +61,4 @@ with input as materialized (
     as d (tenant_id, id, endpoint_id, event_uid, shard, format, due_at_us)
   where d.event_uid not in (select uid from refused)
 )
-select uid from refused
+select uid, uid in (select uid from replayed) from refused
