@@ -37,7 +37,7 @@ fn ordering(policy: OrderingPolicy, hold: Duration) -> Source {
     let ended = FinalStates { path: "state".into(), values: vec!["cancelled".into()] };
     let ordering = OrderingSettings {
         policy: policy.into(),
-        hold_timeout: Some(proto(hold)),
+        hold_timeout: (policy == OrderingPolicy::Hold).then(|| proto(hold)),
         rules: vec![rule],
         final_states: Some(ended),
         retention: None,
@@ -110,7 +110,8 @@ async fn mark_says_in_a_header_how_an_event_stood_on_every_attempt(
     kind: StoreKind,
 ) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &[]).await?);
-    let script = Script::sequence([503, 200].map(Answer::status)).counted_by("turnbuckle-delivery-id");
+    let script =
+        Script::sequence([503, 200].map(Answer::status)).counted_by("turnbuckle-delivery-id");
     let receiver = Receiver::start(script).await?;
     let scene = Scene::set(&server).await?;
     let retry_policy = scene.delays("soon", &[Duration::from_millis(50)], 3).await?;
@@ -229,9 +230,11 @@ async fn a_kill_while_some_wait_loses_neither_them_nor_their_order(
     // What the sender has no answer for it sends again.
     assert_eq!(shop.tell(4).await?, 200);
     assert_eq!(shop.tell(2).await?, 202);
-    receiver.wait_until(PATIENCE, |received| {
-        received.iter().any(|received| version(received).is_ok_and(|version| version == 4))
-    }).await?;
+    receiver
+        .wait_until(PATIENCE, |received| {
+            received.iter().any(|received| version(received).is_ok_and(|version| version == 4))
+        })
+        .await?;
     let mut seen = versions(&receiver.received())?;
     // The first may have been under way when the process died (I3).
     seen.dedup();
@@ -274,7 +277,7 @@ async fn a_gap_that_stays_is_given_up_after_its_time_also_over_a_kill(
     let mut seen = versions(&receiver.received())?;
     seen.dedup();
     assert_eq!(seen, [1, 3, 5, 6]);
-    let events = events(&scene).await?;
+    let events = events(&Scene::of(&server).await?).await?;
     assert_eq!(events["v4"].order(), EventOrder::Stale);
     let metrics = server.metrics().await?;
     assert!(metrics.contains(r#"turnbuckle_order_gaps_total{end="timed_out"} 2"#), "{metrics}");

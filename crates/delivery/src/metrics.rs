@@ -27,7 +27,10 @@ pub(crate) fn describe() {
             "turnbuckle_handoff_overflow_total",
             "Deliveries left to the store for want of room in memory",
         ),
-        ("turnbuckle_ordered_events_total", "Events whose order is watched, by how they stood to it"),
+        (
+            "turnbuckle_ordered_events_total",
+            "Events whose order is watched, by how they stood to it",
+        ),
         ("turnbuckle_order_gaps_total", "Gaps in the order of a subject that ended, by how"),
         ("turnbuckle_attempts_total", "Attempts, by outcome"),
         ("turnbuckle_deliveries_total", "Deliveries finished, by state"),

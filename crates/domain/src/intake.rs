@@ -5,7 +5,9 @@
 //! ```
 //! Who routes owns this port: the ingress knows sources, and neither event types nor subscriptions.
 
-use crate::{Error, EventDraft, EventOrder, EventUid, OrderInstruction, StoreError, TenantId, Timestamp};
+use crate::{
+    Error, EventDraft, EventOrder, EventUid, OrderInstruction, StoreError, TenantId, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 

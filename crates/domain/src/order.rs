@@ -277,9 +277,10 @@ impl SubjectOrder {
         if held.is_final {
             self.withdraw(place, placing);
         }
-        let until = self.held.get(place).map_or(deadline, |next| {
-            deadline.min(next.until - order_limits::HOLD_STEP)
-        });
+        let until = self
+            .held
+            .get(place)
+            .map_or(deadline, |next| deadline.min(next.until - order_limits::HOLD_STEP));
         self.held.insert(place, HeldEvent { until, ..held });
         if self.held.len() > order_limits::HELD {
             let first = self.held.remove(0);

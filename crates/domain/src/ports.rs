@@ -5,7 +5,8 @@
 
 use crate::{
     Attempt, Delivery, DeliveryId, DeliveryState, EndpointId, Error, Event, EventUid, FinishReason,
-    LiveDelivery, OrderInstruction, PayloadFormat, Placed, Revision, Shard, TenantId, Timestamp, TypeName, WorkerId,
+    LiveDelivery, OrderInstruction, PayloadFormat, Placed, Revision, Shard, TenantId, Timestamp,
+    TypeName, WorkerId,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};

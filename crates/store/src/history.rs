@@ -7,8 +7,8 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement
 use std::{borrow::Cow, time::Duration};
 use turnbuckle_domain::{
     Attempt, Delivery, DeliveryFilter, DeliveryId, DeliveryState, DeliveryView, EndpointId, Event,
-    EventFilter, EventOrder, EventUid, FinishReason, Finished, History, Shard, StoreError, TenantId, Timestamp,
-    TypeName,
+    EventFilter, EventOrder, EventUid, FinishReason, Finished, History, Shard, StoreError,
+    TenantId, Timestamp, TypeName,
 };
 use uuid::Uuid;
 

@@ -25,8 +25,7 @@ impl<'a> Watched<'a> {
         let event = &append.event;
         let (subject, sequence) = (event.subject.as_deref()?, event.sequence?);
         let instruction: OrderInstruction = append.order?;
-        let arrival =
-            Arrival { event: event.uid, sequence, at: event.accepted_at, instruction };
+        let arrival = Arrival { event: event.uid, sequence, at: event.accepted_at, instruction };
         Some(Self { index, append, subject, arrival })
     }
 
@@ -110,7 +109,9 @@ pub(crate) fn decide(
             released: Vec::new(),
         });
         for moved in placing.moves {
-            if let Some(placed) = places.get(&moved.event).and_then(|at| decided.placed.get_mut(*at)) {
+            if let Some(placed) =
+                places.get(&moved.event).and_then(|at| decided.placed.get_mut(*at))
+            {
                 // Of this very batch: it is written where it ends.
                 placed.due_at = moved.to;
                 placed.order = moved.to.map_or(Some(EventOrder::AfterFinal), |_| placed.order);
@@ -140,7 +141,11 @@ impl<'a> Decided<'a> {
             let append = one.append;
             let due = placed.due_at.into_iter();
             due.flat_map(move |due_at| {
-                append.deliveries.iter().map(move |delivery| DueDelivery { append, delivery, due_at })
+                append.deliveries.iter().map(move |delivery| DueDelivery {
+                    append,
+                    delivery,
+                    due_at,
+                })
             })
         })
     }
@@ -152,9 +157,11 @@ impl<'a> Decided<'a> {
             placed.order.map(|order| (event.tenant, event.uid, order))
         });
         let withdrawn = self.moves.iter().filter(|moved| moved.moved.to.is_none());
-        placed.chain(withdrawn.map(|TenantMove { tenant, moved, .. }| {
-            (*tenant, moved.event, EventOrder::AfterFinal)
-        }))
+        placed.chain(
+            withdrawn.map(|TenantMove { tenant, moved, .. }| {
+                (*tenant, moved.event, EventOrder::AfterFinal)
+            }),
+        )
     }
 
     /// When what is withdrawn was withdrawn.

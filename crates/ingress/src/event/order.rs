@@ -2,7 +2,7 @@
 
 use super::{Message, path};
 use bytes::Bytes;
-use turnbuckle_domain::{Ordering, OrderInstruction, OrderingPolicy, SourceSettings};
+use turnbuckle_domain::{OrderInstruction, Ordering, OrderingPolicy, SourceSettings};
 use turnbuckle_signing::scheme::Locator;
 
 /// The places, read once.

@@ -198,7 +198,10 @@ fn a_policy_watches_what_has_subject_and_sequence_and_says_what_is_missing() {
         (r#"{"type":"order.paid","o":{"id":""},"v":12}"#, (None, Some("subject"))),
         (r#"{"type":"order.paid","v":12}"#, (None, Some("subject"))),
         (r#"{"type":"order.paid","o":{"id":"o1"},"v":1.5}"#, (None, Some("sequence"))),
-        (r#"{"type":"order.paid","o":{"id":"o1"},"v":9223372036854775808}"#, (None, Some("sequence"))),
+        (
+            r#"{"type":"order.paid","o":{"id":"o1"},"v":9223372036854775808}"#,
+            (None, Some("sequence")),
+        ),
         // No rule speaks of it.
         (r#"{"type":"push","v":12}"#, (None, None)),
     ] {

@@ -10,8 +10,8 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use turnbuckle_domain::{
-    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp, UnknownVersionMode,
-    Unprocessable,
+    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp,
+    UnknownVersionMode, Unprocessable,
 };
 
 /// Longest wait for the store. Senders give up after one second at the earliest; whoever has no answer

@@ -61,11 +61,7 @@ fn read(connection: &Connection, subject: &Subject) -> rusqlite::Result<Option<S
     row.map(Row::decode).transpose().map_err(malformed)
 }
 
-fn write(
-    connection: &Connection,
-    subject: &Subject,
-    state: &SubjectOrder,
-) -> rusqlite::Result<()> {
+fn write(connection: &Connection, subject: &Subject, state: &SubjectOrder) -> rusqlite::Result<()> {
     let Some(row) = Row::of(state) else { return Ok(()) };
     let (tenant, source, subject) = subject;
     connection.prepare_cached(WRITE)?.execute(params![

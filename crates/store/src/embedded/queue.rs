@@ -7,9 +7,9 @@ use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params, types::Type};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventOrder, EventUid,
-    FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane, Settled,
-    Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
+    Attempt, Claimed, DeliveryId, DeliveryQueue, DeliveryState, EndpointId, Event, EventOrder,
+    EventUid, FinishReason, Heartbeat, LaneClaim, LiveDelivery, Next, PayloadFormat, PendingLane,
+    Settled, Settlement, Shard, ShardLease, StoreError, TenantId, Timestamp, TypeName, WorkerId,
 };
 use uuid::Uuid;
 

@@ -108,7 +108,9 @@ async fn write(
         .bind(due(|d| d.delivery.id.uuid()))
         .bind(due(|d| d.delivery.endpoint.uuid()))
         .bind(due(|d| d.append.event.uid.uuid()))
-        .bind(deliveries.iter().map(|d| Shard::of(d.delivery.endpoint).number()).collect::<Vec<_>>())
+        .bind(
+            deliveries.iter().map(|d| Shard::of(d.delivery.endpoint).number()).collect::<Vec<_>>(),
+        )
         .bind(deliveries.iter().map(|d| d.delivery.format.code()).collect::<Vec<_>>())
         .bind(deliveries.iter().map(|d| d.append.event.accepted_at.micros()).collect::<Vec<_>>())
         .bind(deliveries.iter().map(|d| d.due_at.micros()).collect::<Vec<_>>())
@@ -126,8 +128,6 @@ async fn write(
         .fetch_all(connection)
         .await
         .map_err(sqlx_error)?;
-    let moved = |row: &PgRow| {
-        (EventUid::from_uuid(row.get(0)), EndpointId::from_uuid(row.get(1)))
-    };
+    let moved = |row: &PgRow| (EventUid::from_uuid(row.get(0)), EndpointId::from_uuid(row.get(1)));
     Ok(rows.iter().map(moved).collect())
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use sqlx::{Row as _, postgres::PgRow};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventOrder, EventUid, Heartbeat, LaneClaim,
-    LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease, StoreError,
-    TenantId, Timestamp, TypeName, WakeHint, WorkerId,
+    Claimed, DeliveryId, DeliveryQueue, EndpointId, Event, EventOrder, EventUid, Heartbeat,
+    LaneClaim, LiveDelivery, PayloadFormat, PendingLane, Settled, Settlement, Shard, ShardLease,
+    StoreError, TenantId, Timestamp, TypeName, WakeHint, WorkerId,
 };
 
 const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");

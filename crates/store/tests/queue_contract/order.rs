@@ -54,8 +54,7 @@ impl Case {
             sequence: Some(at),
             ..fixture.event(self.tenant, &format!("{subject}:{at}"))
         };
-        let instruction =
-            OrderInstruction { policy: self.policy, is_final, retention: RETENTION };
+        let instruction = OrderInstruction { policy: self.policy, is_final, retention: RETENTION };
         Append { order: Some(instruction), ..fixture.to(event, &[self.endpoint]) }
     }
 
@@ -261,9 +260,8 @@ async fn subjects_sources_and_tenants_have_orders_of_their_own(fixture: &Fixture
         case.event(fixture, 2),
     ];
     let results = append(fixture, &batch).await;
-    let is_next = |result: &AppendResult| {
-        matches!(result, AppendResult::Placed(Placed { order: None, .. }))
-    };
+    let is_next =
+        |result: &AppendResult| matches!(result, AppendResult::Placed(Placed { order: None, .. }));
     assert!(results.iter().all(is_next), "{results:?}");
     assert_eq!(fixture.number("select count(*) from subject_order").await, 4);
 }

@@ -83,9 +83,7 @@ async fn batches_with_the_same_subjects_in_other_order_do_not_dead_lock(fixture:
         let (one, other) = tokio::time::timeout(PATIENCE, both).await.unwrap();
         let results = [one.unwrap(), other.unwrap()].concat();
         let stale = Some(EventOrder::Stale);
-        let is_stale = |result: &&AppendResult| {
-            matches!(result, AppendResult::Placed(placed) if placed.order == stale)
-        };
+        let is_stale = |result: &&AppendResult| matches!(result, AppendResult::Placed(placed) if placed.order == stale);
         // Of each subject one was first, whichever.
         assert_eq!(results.iter().filter(is_stale).count(), 50, "{results:?}");
     }
@@ -112,7 +110,8 @@ async fn repeats_and_anomalies_change_nothing(fixture: &Fixture) {
     placed(fixture, first.clone()).await;
     // Under the id of the first, far ahead of it.
     let ahead = Event { sequence: Some(100), ..Event::clone(&first.event) };
-    let ahead = Append { content_hash: ahead.content_hash(), event: Arc::new(ahead), ..first.clone() };
+    let ahead =
+        Append { content_hash: ahead.content_hash(), event: Arc::new(ahead), ..first.clone() };
     let results = append(fixture, &[first.clone(), ahead]).await;
     assert!(matches!(results[..], [AppendResult::Duplicate { .. }, AppendResult::Anomaly]));
     assert_eq!(fixture.number("select last_sequence from subject_order").await, 1);
