@@ -37,7 +37,7 @@ fn ordering(policy: OrderingPolicy, hold: Duration) -> Source {
     let ended = FinalStates { path: "state".into(), values: vec!["cancelled".into()] };
     let ordering = OrderingSettings {
         policy: policy.into(),
-        hold_timeout: Some(proto(hold)),
+        hold_timeout: (policy == OrderingPolicy::Hold).then(|| proto(hold)),
         rules: vec![rule],
         final_states: Some(ended),
         retention: None,
@@ -277,7 +277,7 @@ async fn a_gap_that_stays_is_given_up_after_its_time_also_over_a_kill(
     let mut seen = versions(&receiver.received())?;
     seen.dedup();
     assert_eq!(seen, [1, 3, 5, 6]);
-    let events = events(&scene).await?;
+    let events = events(&Scene::of(&server).await?).await?;
     assert_eq!(events["v4"].order(), EventOrder::Stale);
     let metrics = server.metrics().await?;
     assert!(metrics.contains(r#"turnbuckle_order_gaps_total{end="timed_out"} 2"#), "{metrics}");
