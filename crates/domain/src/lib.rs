@@ -60,6 +60,7 @@ mod quota;
 mod random;
 mod receipt;
 mod request;
+mod reserved;
 mod retry;
 mod retry_preview;
 mod sealed;
@@ -127,6 +128,7 @@ pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
 pub use receipt::{Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, receipt_limits};
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
+pub use reserved::Reserved;
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;
 pub use sealed::{

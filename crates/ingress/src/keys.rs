@@ -1,14 +1,29 @@
 //! The keys of a source, opened on first use.
 
-use std::sync::OnceLock;
+use std::{
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
 use turnbuckle_domain::{Key, KeyRing, SealContext, SecretSealer, SourceId, TenantId, Timestamp};
 use turnbuckle_signing::scheme::{SchemeKey, Verifier};
+
+/// Pause before a key that did not open is tried again: what opens keys may have been away, and each
+/// try is a line of the log.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The key ring of a source with what it holds in the clear, in memory that is wiped.
 pub(crate) struct SourceKeys {
     ring: KeyRing,
-    /// In the order of the ring; none for a key that does not open or has no material any more.
-    opened: OnceLock<Vec<Option<SchemeKey>>>,
+    /// In the order of the ring.
+    opened: Vec<Opened>,
+}
+
+/// What a key holds, once it has been opened.
+#[derive(Default)]
+struct Opened {
+    material: OnceLock<SchemeKey>,
+    failed_at: Mutex<Option<Instant>>,
 }
 
 /// A key with its material.
@@ -27,8 +42,20 @@ pub(crate) struct Opener<'a> {
 }
 
 impl SourceKeys {
-    pub(crate) const fn new(ring: KeyRing) -> Self {
-        Self { ring, opened: OnceLock::new() }
+    pub(crate) fn new(ring: KeyRing) -> Self {
+        let opened = ring.keys.iter().map(|_| Opened::default()).collect();
+        Self { ring, opened }
+    }
+
+    /// Why no signature can be judged here now, if that is so: a key that is taken does not open, or
+    /// there has never been one. Whoever sends can do nothing about either.
+    pub(crate) fn unready(&self, opener: &Opener<'_>, now: Timestamp) -> Option<&'static str> {
+        if self.ring.keys.is_empty() && !opener.verifier.scheme().fetches_keys() {
+            return Some("its source has no key yet");
+        }
+        let wanted = self.ring.accepting(now);
+        let opens = self.with_material(opener, wanted.clone()).len();
+        (opens < wanted.len()).then_some("a key of its source does not open here")
     }
 
     /// The keys whose signatures are taken now.
@@ -42,15 +69,32 @@ impl SourceKeys {
     }
 
     fn with_material<'a>(&'a self, opener: &Opener<'_>, keys: Vec<&'a Key>) -> Vec<OpenKey<'a>> {
-        let opened =
-            self.opened.get_or_init(|| self.ring.keys.iter().map(|key| opener.open(key)).collect());
         let material = |wanted: &Key| {
             let index = self.ring.keys.iter().position(|key| key.id == wanted.id)?;
-            opened.get(index)?.as_ref()
+            self.opened.get(index)?.material(opener, self.ring.keys.get(index)?)
         };
         keys.into_iter()
             .filter_map(|key| material(key).map(|material| OpenKey { key, material }))
             .collect()
+    }
+}
+
+impl Opened {
+    fn material(&self, opener: &Opener<'_>, key: &Key) -> Option<&SchemeKey> {
+        if let Some(material) = self.material.get() {
+            return Some(material);
+        }
+        let mut failed_at = self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed_at.is_some_and(|at| at.elapsed() < TRY_AGAIN) {
+            return None;
+        }
+        match opener.open(key) {
+            Some(material) => Some(self.material.get_or_init(|| material)),
+            None => {
+                *failed_at = Some(Instant::now());
+                None
+            }
+        }
     }
 }
 

@@ -13,6 +13,10 @@ pub(crate) fn describe() {
         ("turnbuckle_ingress_sources_refused_total", "Sources that cannot be used here"),
         ("turnbuckle_ingress_connections_refused_total", "Connections for which there was no room"),
         ("turnbuckle_ingress_receipts_total", "Receipts written"),
+        (
+            "turnbuckle_ingress_receipts_skipped_total",
+            "Unproven requests that were counted instead of recorded",
+        ),
         ("turnbuckle_ingress_receipts_lost_total", "Receipts that were not written, by reason"),
     ];
     for (name, text) in counters {

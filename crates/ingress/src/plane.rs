@@ -1,11 +1,14 @@
 //! Puts the plane together and runs it under the supervisor.
 
 use crate::{
-    body::BodyMemory,
     config::{SourceFollower, SourceHandle},
+    heavy::Heavy,
     listener,
+    memory::BodyMemory,
     pipeline::Pipeline,
+    proxies::TrustedProxies,
     receipts::{ReceiptQueue, sweep},
+    strangers::Strangers,
 };
 use std::{convert::Infallible, sync::Arc};
 use tokio::net::TcpListener;
@@ -28,6 +31,8 @@ pub struct IngressParts {
     pub random: Arc<dyn Random>,
     /// Opens verification keys.
     pub sealer: Arc<dyn SecretSealer>,
+    /// Proxies whose word on the sender's address is taken; none unless the operator says so.
+    pub proxies: TrustedProxies,
 }
 
 /// The plane, before and while it listens.
@@ -46,8 +51,9 @@ impl IngressPlane {
         let (follower, sources) = SourceFollower::start(parts.config).await?;
         let following = follower.run(supervisor.shutdown());
         supervisor.spawn("source-follower", OnExit::StopProcess, endless(following));
-        let (receipts, writer) = ReceiptQueue::new(Arc::clone(&parts.receipts));
+        let (receipts, writer, prompt) = ReceiptQueue::new(Arc::clone(&parts.receipts));
         supervisor.spawn("receipt-writer", OnExit::StopProcess, endless(writer.run()));
+        supervisor.spawn("dead-letter-writer", OnExit::StopProcess, endless(prompt.run()));
         let sweeping = sweep(parts.receipts, Arc::clone(&parts.clock), supervisor.shutdown());
         supervisor.spawn("receipt-sweep", OnExit::Log, endless(sweeping));
         let pipeline = Pipeline {
@@ -56,6 +62,9 @@ impl IngressPlane {
             sealer: parts.sealer,
             receipts,
             memory: BodyMemory::default(),
+            heavy: Heavy::default(),
+            strangers: Strangers::default(),
+            proxies: parts.proxies,
             ids: IdGenerator::new(Arc::clone(&parts.clock), parts.random),
             clock: parts.clock,
         };

@@ -2,6 +2,7 @@
 
 mod commit;
 mod intake;
+mod parts;
 mod schema;
 
 pub(crate) use commit::CommitQueue;

@@ -4,7 +4,7 @@ use super::{Base, nodes::Sources};
 use std::sync::Arc;
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
 use turnbuckle_domain::Propagation;
-use turnbuckle_ingress::{IngressParts, IngressPlane};
+use turnbuckle_ingress::{IngressParts, IngressPlane, TrustedProxies};
 use turnbuckle_runtime::Supervisor;
 
 /// Starts the plane. Its events go into the lanes of the delivery plane here, when there is one; else
@@ -14,6 +14,7 @@ pub(super) async fn start(
     base: &Base,
     sources: &Sources,
     delivery: Option<&DeliveryPlane>,
+    proxies: TrustedProxies,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
     let intake = match delivery {
@@ -27,6 +28,7 @@ pub(super) async fn start(
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
+        proxies,
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
 }

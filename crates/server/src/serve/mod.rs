@@ -40,7 +40,7 @@ use turnbuckle_delivery::{
 use turnbuckle_domain::{
     Clock, IdGenerator, Propagation, Random, Revision, SecretRewrapper, SecretSealer,
 };
-use turnbuckle_ingress::IngressPlane;
+use turnbuckle_ingress::{IngressPlane, TrustedProxies};
 use turnbuckle_runtime::{
     Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
@@ -210,7 +210,12 @@ async fn start_planes(
         sources.report_delivery(&base, supervisor, plane.config());
     }
     let ingress = match args.has(Role::Ingress) {
-        true => Some(ingress::start(&base, sources, delivery.as_ref(), supervisor).await?),
+        true => {
+            let proxies = TrustedProxies::parse(&args.trusted_proxy)
+                .map_err(|error| anyhow::anyhow!("--trusted-proxy: {error}"))?;
+            let delivery = delivery.as_ref();
+            Some(ingress::start(&base, sources, delivery, proxies, supervisor).await?)
+        }
         false => None,
     };
     if let Some(plane) = &ingress {
