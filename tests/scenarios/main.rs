@@ -44,6 +44,8 @@ mod filters;
 mod happy;
 mod idempotent_config;
 mod ingress;
+mod ingress_batches;
+mod ingress_door;
 mod ingress_faults;
 mod ingress_keys;
 mod ingress_receipts;

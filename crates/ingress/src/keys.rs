@@ -115,3 +115,69 @@ impl Opener<'_> {
         parsed.ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use turnbuckle_domain::{KeyAlgorithm, KeyId, SealError, SealedSecret};
+    use turnbuckle_signing::scheme;
+    use uuid::Uuid;
+    use zeroize::Zeroizing;
+
+    /// Keeps secrets in the clear, and may be away.
+    #[derive(Default)]
+    struct Plain {
+        is_away: AtomicBool,
+    }
+
+    impl SecretSealer for Plain {
+        fn seal(&self, _: SealContext, secret: &[u8]) -> Result<SealedSecret, SealError> {
+            Ok(SealedSecret::from_bytes(secret.to_vec()))
+        }
+
+        fn open(
+            &self,
+            _: SealContext,
+            sealed: &SealedSecret,
+        ) -> Result<Zeroizing<Vec<u8>>, SealError> {
+            if self.is_away.load(Ordering::SeqCst) {
+                return Err(SealError::Corrupt);
+            }
+            Ok(Zeroizing::new(sealed.as_bytes().to_vec()))
+        }
+    }
+
+    fn keys(count: u128) -> SourceKeys {
+        let secret = || SealedSecret::from_bytes(b"a secret of thirty-two characters".to_vec());
+        let key = |number| {
+            let id = KeyId::from_uuid(Uuid::from_u128(number));
+            let name = number.to_string();
+            Key::staged(id, KeyAlgorithm::HmacSha256, name, None, secret(), Timestamp::EPOCH)
+        };
+        SourceKeys::new(KeyRing { keys: (0..count).map(key).collect(), ..KeyRing::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_did_not_open_is_ours_to_mend_and_tried_again() {
+        let verifier = Verifier::new(scheme::preset("github").unwrap().scheme.clone()).unwrap();
+        let sealer = Plain::default();
+        let opener = Opener {
+            tenant: TenantId::from_uuid(Uuid::from_u128(1)),
+            source: SourceId::from_uuid(Uuid::from_u128(2)),
+            verifier: &verifier,
+            sealer: &sealer,
+        };
+        let now = Timestamp::EPOCH;
+        assert!(keys(0).unready(&opener, now).is_some());
+        let keys = keys(1);
+        sealer.is_away.store(true, Ordering::SeqCst);
+        assert!(keys.unready(&opener, now).is_some());
+        sealer.is_away.store(false, Ordering::SeqCst);
+        tokio::time::advance(TRY_AGAIN).await;
+        assert!(keys.unready(&opener, now).is_none());
+        // What was opened once stays open.
+        sealer.is_away.store(true, Ordering::SeqCst);
+        assert_eq!(keys.accepting(&opener, now).len(), 1);
+    }
+}
