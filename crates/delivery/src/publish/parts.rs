@@ -44,7 +44,7 @@ impl Parts {
         queue: &CommitQueue,
         appends: Vec<Append>,
     ) -> Result<Vec<AppendResult>, Error> {
-        let mut parts = cut(appends);
+        let mut parts = cut(appends, |append| 1 + append.deliveries.len());
         if parts.len() <= 1 {
             return queue.commit(parts.pop().unwrap_or_default()).await;
         }
@@ -58,23 +58,43 @@ impl Parts {
     }
 }
 
-/// Cuts appends, in their order, into parts of at most [`GROUP_ROWS`] rows: a single event may have
-/// more, and is one part.
-fn cut(appends: Vec<Append>) -> Vec<Vec<Append>> {
-    let mut parts: Vec<Vec<Append>> = Vec::new();
+/// Cuts a list, in its order, into parts of at most [`GROUP_ROWS`] rows: one that has more by itself is
+/// one part.
+fn cut<T>(list: Vec<T>, rows_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = Vec::new();
     let mut rows = 0;
-    for append in appends {
-        let own = 1 + append.deliveries.len();
+    for one in list {
+        let own = rows_of(&one);
         match parts.last_mut().filter(|_| rows + own <= GROUP_ROWS) {
             Some(part) => {
                 rows += own;
-                part.push(append);
+                part.push(one);
             }
             None => {
                 rows = own;
-                parts.push(vec![append]);
+                parts.push(vec![one]);
             }
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_bounded_in_order_and_whole() {
+        let sizes = |list: &[usize]| {
+            let parts = cut(list.to_vec(), |rows| *rows);
+            assert_eq!(parts.concat(), list);
+            parts.iter().map(|part| part.iter().sum()).collect::<Vec<usize>>()
+        };
+        assert_eq!(sizes(&[]), Vec::<usize>::new());
+        assert_eq!(sizes(&[1, 2]), [3]);
+        assert_eq!(sizes(&[GROUP_ROWS - 1, 1, 1]), [GROUP_ROWS, 1]);
+        // More endpoints than rows: an event is not cut.
+        assert_eq!(sizes(&[1, 5 * GROUP_ROWS, 1]), [1, 5 * GROUP_ROWS, 1]);
+        assert_eq!(sizes(&vec![1; 10_000]), [GROUP_ROWS; 10]);
+    }
 }
