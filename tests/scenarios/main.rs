@@ -45,6 +45,8 @@ mod happy;
 mod idempotent_config;
 mod ingress;
 mod ingress_again;
+mod ingress_batches;
+mod ingress_door;
 mod ingress_faults;
 mod ingress_keys;
 mod ingress_limits;

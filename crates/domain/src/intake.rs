@@ -7,7 +7,7 @@
 
 use crate::{
     DedupRule, Error, EventDraft, EventOrder, EventUid, OperationalEvent, OrderInstruction,
-    StoreError, TenantId, Timestamp,
+    Reserved, StoreError, TenantId, Timestamp,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -71,14 +71,20 @@ pub enum IntakeRefusal {
 /// Takes what an ingress has verified.
 #[async_trait]
 pub trait EventIntake: Send + Sync + 'static {
-    /// Routes events and commits them with their deliveries in one transaction; answers in their
-    /// order. When it returns `Ok`, everything accepted is durable (I1). Events of types that are not
+    /// Routes events and commits each with its deliveries in one transaction, a large batch in several;
+    /// answers in their order. Room set aside for the events is kept for as long as they wait for the
+    /// store, also when the caller no longer does. When it returns `Ok`, everything accepted is durable (I1). Events of types that are not
     /// registered are taken too: what third parties send is not ours to name first.
     ///
     /// # Errors
     /// When the tenant is not known here yet, or the store does not answer. Repeating is safe for
     /// events with ids.
-    async fn take(&self, tenant: TenantId, events: Vec<IntakeEvent>) -> Result<Vec<Taken>, Error>;
+    async fn take(
+        &self,
+        tenant: TenantId,
+        events: Vec<IntakeEvent>,
+        room: Reserved,
+    ) -> Result<Vec<Taken>, Error>;
 
     /// The event that was first under an id of a source, and when it was accepted.
     ///

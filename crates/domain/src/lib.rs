@@ -64,6 +64,7 @@ mod quota;
 mod random;
 mod receipt;
 mod request;
+mod reserved;
 mod retry;
 mod retry_preview;
 mod sealed;
@@ -141,6 +142,7 @@ pub use receipt::{
     receipt_limits,
 };
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
+pub use reserved::Reserved;
 pub use retry::{Backoff, Decision, Jitter, Progress, RetryPolicy, RetryRule, retry_limits};
 pub use retry_preview::PlannedAttempt;
 pub use sealed::{

@@ -38,7 +38,7 @@ pub enum ReceiptDecision {
     Anomaly,
     /// A question of the sender, answered.
     Handshake,
-    /// Its events were refused by the rules and the request is kept, as the source says.
+    /// Its events, or some of them, were refused by the rules and the request is kept.
     DeadLetter,
     /// It was refused.
     Refused,
@@ -186,7 +186,8 @@ pub trait ReceiptLog: Send + Sync + 'static {
     ) -> Result<Vec<Receipt>, StoreError>;
 
     /// Takes away receipts of before `oldest`, at most [`receipt_limits::PRUNED_AT_ONCE`], and the
-    /// payloads whose time is over. Answers how many receipts went.
+    /// as many payloads whose time is over. Answers how many went, of whichever went more: at the bound
+    /// there may be others left.
     async fn prune_receipts(&self, oldest: Timestamp, now: Timestamp) -> Result<u64, StoreError>;
 }
 

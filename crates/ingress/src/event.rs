@@ -64,9 +64,15 @@ pub(crate) enum NoEvent {
     Unusable(&'static str),
     /// The version is not among the known ones.
     UnknownVersion,
+    /// The media type is not among those that the source takes.
+    MediaType,
 }
 
 type Items = Vec<Result<Mapped, NoEvent>>;
+
+/// A body without the array, or an element without its inner part: something was sent, and it is not
+/// what the settings read.
+const NO_ITEM: NoEvent = NoEvent::Unusable("it has no item at the place of the settings");
 
 impl Mapping {
     /// Reads every place of the settings; says in one line what cannot be read.
@@ -99,7 +105,9 @@ impl Mapping {
         let inner = Request { body: &payload, ..*message.request };
         let found = inner.items(items).map_err(unusable)?;
         let mapped = found.into_iter().enumerate().map(|(index, item)| {
-            let item = payload.slice_ref(item);
+            let Some(item) = item else { return Err(NO_ITEM) };
+            // Its own bytes: a slice would keep the whole batch in memory for as long as one event.
+            let item = Bytes::copy_from_slice(item);
             self.event(source, message, item, JSON, Some(index))
         });
         Ok(mapped.collect())

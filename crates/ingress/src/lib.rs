@@ -21,18 +21,25 @@
 mod answer;
 mod body;
 mod config;
+mod connections;
 mod event;
+mod heavy;
 mod keys;
 mod limits;
 mod listener;
+mod memory;
 mod metrics;
 mod pipeline;
 mod plane;
+mod proxies;
 mod receipts;
 mod replay;
 mod spikes;
+mod strangers;
+mod unread;
 mod verify;
 
 pub use config::{SourceHandle, SourceIndex};
 pub use plane::{IngressParts, IngressPlane};
+pub use proxies::TrustedProxies;
 pub use replay::Replays;

@@ -15,6 +15,15 @@ const ADDRESSES_MAX: usize = 8_192;
 /// Tokens refill for this long while nobody comes: the burst that a rate allows.
 const BURST: Duration = Duration::from_secs(1);
 
+/// Receipts of unproven requests of one source at once: all that an operator looks at who sets it up.
+const UNPROVEN_BURST: u32 = 100;
+/// And one more for each such time, whatever comes: some 260,000 in the 30 days that they are kept.
+const UNPROVEN_EACH: Duration = Duration::from_secs(10);
+/// Bad signatures of one source at once that are explained: as much work again as the refusal itself.
+const EXPLAINED_BURST: u32 = 50;
+/// And one more for each such time.
+const EXPLAINED_EACH: Duration = Duration::from_millis(50);
+
 /// A rate, as tokens that refill.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -50,13 +59,45 @@ struct Address {
 }
 
 /// Rates and requests under way of one source. Outlives changes of the source's settings.
-#[derive(Default)]
 pub(crate) struct SourceLoad(Mutex<Load>);
 
-#[derive(Default)]
 struct Load {
     all: Option<Bucket>,
     addresses: HashMap<IpAddr, Address>,
+    addresses_most: usize,
+    unproven: Allowance,
+    skipped: u64,
+    explained: Allowance,
+}
+
+/// Something that may be done now and then, and at first often.
+struct Allowance {
+    left: f64,
+    at: Option<Instant>,
+}
+
+impl Allowance {
+    const fn of(burst: u32) -> Self {
+        Self { left: burst as f64, at: None }
+    }
+
+    fn take(&mut self, burst: u32, each: Duration, now: Instant) -> bool {
+        let since = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let grown = since.as_secs_f64() / each.as_secs_f64();
+        self.left = (self.left + grown).min(f64::from(burst));
+        self.at = Some(now);
+        let has = self.left >= 1.0;
+        if has {
+            self.left -= 1.0;
+        }
+        has
+    }
+}
+
+impl Default for SourceLoad {
+    fn default() -> Self {
+        Self::of_addresses(ADDRESSES_MAX)
+    }
 }
 
 /// A request that was let in. Dropping it makes room.
@@ -66,6 +107,18 @@ pub(crate) struct Admission {
 }
 
 impl SourceLoad {
+    /// One that remembers at most so many addresses.
+    pub(crate) fn of_addresses(most: usize) -> Self {
+        Self(Mutex::new(Load {
+            all: None,
+            addresses: HashMap::new(),
+            addresses_most: most,
+            unproven: Allowance::of(UNPROVEN_BURST),
+            skipped: 0,
+            explained: Allowance::of(EXPLAINED_BURST),
+        }))
+    }
+
     /// Lets a request in, or not: too many a second, or too many at once from its address.
     pub(crate) fn admit(
         self: &Arc<Self>,
@@ -76,7 +129,7 @@ impl SourceLoad {
         let address = block_of(peer);
         let mut load = self.lock();
         load.make_room(limits, now);
-        if load.addresses.len() >= ADDRESSES_MAX && !load.addresses.contains_key(&address) {
+        if load.addresses.len() >= load.addresses_most && !load.addresses.contains_key(&address) {
             return None;
         }
         let rate = limits.requests_per_second_per_address;
@@ -98,6 +151,22 @@ impl SourceLoad {
         Some(Admission { load: Arc::clone(self), address })
     }
 
+    /// Whether a receipt of a request that nobody has proven is written, and how many before it were
+    /// not.
+    pub(crate) fn unproven_receipt(&self, now: Instant) -> Option<u64> {
+        let mut load = self.lock();
+        if load.unproven.take(UNPROVEN_BURST, UNPROVEN_EACH, now) {
+            return Some(std::mem::take(&mut load.skipped));
+        }
+        load.skipped += 1;
+        None
+    }
+
+    /// Whether a bad signature is tried with the keys that are not taken any more.
+    pub(crate) fn may_explain(&self, now: Instant) -> bool {
+        self.lock().explained.take(EXPLAINED_BURST, EXPLAINED_EACH, now)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Load> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +175,7 @@ impl SourceLoad {
 impl Load {
     /// Forgets addresses that are as good as new.
     fn make_room(&mut self, limits: &IntakeLimits, now: Instant) {
-        if self.addresses.len() < ADDRESSES_MAX {
+        if self.addresses.len() < self.addresses_most {
             return;
         }
         let most = f64::from(limits.requests_per_second_per_address) * BURST.as_secs_f64();
@@ -196,6 +265,23 @@ mod tests {
         }
         assert!(load.lock().addresses.len() <= ADDRESSES_MAX);
         assert!(load.admit(&limits, A, now + Duration::from_secs(2)).is_some());
+    }
+
+    #[test]
+    fn a_flood_of_unproven_requests_leaves_some_receipts_and_their_number() {
+        let (load, began) = (SourceLoad::default(), Instant::now());
+        let (mut written, mut skipped) = (0_u64, 0);
+        // Ten thousand a second for a minute.
+        for number in 0..600_000_u32 {
+            let now = began + Duration::from_micros(100) * number;
+            if let Some(before) = load.unproven_receipt(now) {
+                written += 1;
+                skipped += before;
+            }
+        }
+        assert!((100..=107).contains(&written), "{written}");
+        let last = load.unproven_receipt(began + Duration::from_secs(120));
+        assert_eq!(skipped + last.unwrap() + written, 600_000);
     }
 
     #[test]

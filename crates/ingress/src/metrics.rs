@@ -17,6 +17,10 @@ pub(crate) fn describe() {
             "Events whose order cannot be watched, by what they lack",
         ),
         ("turnbuckle_ingress_receipts_total", "Receipts written"),
+        (
+            "turnbuckle_ingress_receipts_skipped_total",
+            "Unproven requests that were counted instead of recorded",
+        ),
         ("turnbuckle_ingress_receipts_lost_total", "Receipts that were not written, by reason"),
     ];
     for (name, text) in counters {

@@ -1,21 +1,28 @@
 //! From a request to its answer, step by step.
 
+mod door;
 mod ordering;
 mod outcome;
 mod reading;
 mod taking;
+mod verdict;
 
 use crate::{
     answer::{Answer, Problem, handshake},
-    body::{BodyMemory, HeldBody, discard},
+    body::{HeldBody, Reading},
     config::{SourceEntry, SourceHandle},
     event::{Mapped, Message, NoEvent},
+    heavy::Heavy,
+    memory::{BodyMemory, Owner},
     metrics::Outcome,
+    proxies::TrustedProxies,
     receipts::ReceiptQueue,
     spikes::Spikes,
+    strangers::Strangers,
     verify::{Judged, Signer, judge},
 };
-use http::{HeaderMap, header, request::Parts};
+use door::{Door, HeadFault, before_proof, check_head, takes_type};
+use http::request::Parts;
 use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
@@ -28,7 +35,7 @@ use std::{
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
-    SchemeChoice, SecretSealer, Timestamp, source_limits,
+    SchemeChoice, SecretSealer, Timestamp,
 };
 use turnbuckle_signing::scheme::Request;
 
@@ -41,6 +48,9 @@ pub(crate) struct Pipeline {
     pub(crate) receipt_retention: Duration,
     pub(crate) spikes: Spikes,
     pub(crate) memory: BodyMemory,
+    pub(crate) heavy: Heavy,
+    pub(crate) strangers: Strangers,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
 }
@@ -53,6 +63,9 @@ struct Received {
     at: Timestamp,
     /// The id that the scheme read, once it is believed.
     message_id: OnceLock<String>,
+    door: Door,
+    /// From its head to its last byte.
+    read_in: Duration,
 }
 
 impl Pipeline {
@@ -60,12 +73,18 @@ impl Pipeline {
     pub(crate) async fn answer(&self, request: HttpRequest<Incoming>, peer: IpAddr) -> Answer {
         let began = Instant::now();
         let (parts, body) = request.into_parts();
+        let peer = self.proxies.client(peer, &parts.headers);
+        let door = self.door(&parts, peer, began);
         let token = parts.uri.path().strip_prefix(IngestPath::PREFIX).and_then(IngestToken::parse);
         let index = self.sources.load();
-        let entry = token.and_then(|token| index.by_token(&token, self.clock.now()).cloned());
+        let now = self.clock.now();
+        let entry = token.as_ref().and_then(|token| index.by_token(token, now).cloned());
         let (answer, outcome) = match entry {
-            Some(entry) => self.known(entry, parts, body, peer, began).await,
-            None => (unknown(body, began).await, Outcome::UnknownSource),
+            Some(entry) => self.known(entry, parts, body, peer, door).await,
+            None => {
+                let is_unready = token.is_some_and(|token| index.is_unready(&token, now));
+                self.unknown(door, body, is_unready).await
+            }
         };
         outcome.count(began.elapsed());
         answer
@@ -77,40 +96,44 @@ impl Pipeline {
         parts: Parts,
         body: Incoming,
         peer: IpAddr,
-        began: Instant,
+        door: Door,
     ) -> (Answer, Outcome) {
-        let limits = &entry.source().settings.limits;
-        let Some(admission) = entry.load.admit(limits, peer, began) else {
+        let source = entry.source();
+        let limits = before_proof(&source.settings.limits);
+        let Some(admission) = entry.load.admit(&limits, peer, door.began) else {
             // No receipt: what is limited must not cost the store anything.
             return (limited(&entry).last_answer(), Outcome::Limited);
         };
-        if let Err(fault) = check_head(&parts.headers, limits) {
-            return self.not_read(entry, parts, fault);
-        }
-        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        let deadline = began + limits.read_timeout;
-        let body = match self.memory.read(body, most, deadline).await {
-            Ok(body) => body,
-            Err(fault) => return self.not_read(entry, parts, fault.into()),
+        let held = match check_head(&parts.headers, &limits) {
+            Ok(()) => {
+                let reading = Reading {
+                    owner: Owner::Source(source.tenant, source.id),
+                    most: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
+                    deadline: door.began + limits.read_timeout,
+                };
+                self.memory.read(body, reading).await.map_err(HeadFault::from)
+            }
+            Err(fault) => Err(fault),
         };
-        let at = self.clock.now();
-        let ended =
-            self.decide(Received { entry, parts, body, at, message_id: OnceLock::new() }).await;
+        let (body, fault) = match held {
+            Ok(body) => (body, None),
+            Err(fault) => (HeldBody { bytes: bytes::Bytes::new(), share: None }, Some(fault)),
+        };
+        let (at, read_in) = (self.clock.now(), door.began.elapsed());
+        let message_id = OnceLock::new();
+        let received = Received { entry, parts, body, at, message_id, door, read_in };
+        let ended = match fault {
+            None => self.decide(received).await,
+            Some(fault) => self.not_read(received, fault),
+        };
         drop(admission);
         ended
     }
 
     /// A request whose body was not read, or not to its end.
-    fn not_read(
-        &self,
-        entry: Arc<SourceEntry>,
-        parts: Parts,
-        fault: HeadFault,
-    ) -> (Answer, Outcome) {
-        let body = HeldBody { bytes: bytes::Bytes::new(), share: None };
-        let (at, message_id) = (self.clock.now(), OnceLock::new());
-        let received = Received { entry, parts, body, at, message_id };
-        let outcome = match fault.problem {
+    fn not_read(&self, received: Received, fault: HeadFault) -> (Answer, Outcome) {
+        let problem = received.door.fault.map_or(fault.problem, |fault| fault.problem);
+        let outcome = match problem {
             Problem::Unsupported => Outcome::Unsupported,
             Problem::Unavailable => Outcome::Unavailable,
             _ => Outcome::NotRead,
@@ -119,29 +142,39 @@ impl Pipeline {
             Outcome::Unavailable => ReceiptDecision::Unavailable,
             _ => ReceiptDecision::Refused,
         };
-        let answer = fault.problem.last_answer();
+        let answer = problem.last_answer();
         let ending = Ending::of(decision, fault.reason, &answer);
-        self.receipts.leave(self.receipt(received, ending));
+        self.leave_unproven(received, ending);
         (answer, outcome)
     }
 
     /// Does what the request is about.
     async fn decide(&self, received: Received) -> (Answer, Outcome) {
-        match self.examine(&received) {
+        let length = received.body.bytes.len();
+        match self.heavy.run(length, || self.examine(&received)).await {
             Examined::Refused { reason, signer } => {
-                let answer = Problem::Unauthorized.answer();
+                let answer = received.door.answer(length);
                 let mut ending = Ending::of(ReceiptDecision::Refused, reason, &answer);
                 ending.signer = signer;
-                self.receipts.leave(self.receipt(received, ending));
+                self.leave_unproven(received, ending);
                 (answer, Outcome::Unauthorized)
+            }
+            Examined::Unready { reason } => {
+                let answer = Problem::Unavailable.answer();
+                let ending = Ending::of(ReceiptDecision::Unavailable, reason, &answer);
+                self.leave_unproven(received, ending);
+                (answer, Outcome::Unavailable)
             }
             Examined::Handshake { name, answer, signer } => {
                 let mut ending = Ending::of(ReceiptDecision::Handshake, name, &answer);
                 ending.signer = signer;
-                self.receipts.leave(self.receipt(received, ending));
+                match signer {
+                    Some(_) => self.receipts.leave(self.receipt(received, ending)),
+                    None => self.leave_unproven(received, ending),
+                }
                 (answer, Outcome::Handshake)
             }
-            Examined::Unsupported { signer } => self.unsupported(received, signer),
+            Examined::Beyond { signer, fault } => self.beyond(received, signer, fault),
             Examined::Theirs { signer, mapped } => self.take(received, signer, mapped).await,
         }
     }
@@ -166,6 +199,7 @@ impl Pipeline {
                 }
                 Examined::Refused { reason, signer }
             }
+            Judged::Unready { reason } => Examined::Unready { reason },
             Judged::Handshake { name, reply, signer } => {
                 Examined::Handshake { name, answer: handshake(reply), signer }
             }
@@ -175,10 +209,13 @@ impl Pipeline {
                 if let Some(id) = &message_id {
                     received.message_id.get_or_init(|| id.text.clone());
                 }
+                if let Some(fault) = received.beyond() {
+                    return Examined::Beyond { signer, fault };
+                }
                 let content_type = received.content_type();
                 let source = received.entry.source();
                 if !takes_type(&source.settings.limits, &content_type) {
-                    return Examined::Unsupported { signer };
+                    return Examined::Theirs { signer, mapped: Err(NoEvent::MediaType) };
                 }
                 let message = Message {
                     request: &request,
@@ -192,22 +229,39 @@ impl Pipeline {
         }
     }
 
-    fn unsupported(&self, received: Received, signer: Signer) -> (Answer, Outcome) {
-        let answer = Problem::Unsupported.answer();
-        let reason = "its media type is not among those that the source takes";
-        let mut ending = Ending::of(ReceiptDecision::Refused, reason, &answer);
+    /// Theirs, and past the limits of their source.
+    fn beyond(&self, received: Received, signer: Signer, fault: HeadFault) -> (Answer, Outcome) {
+        let answer = fault.problem.answer();
+        let mut ending = Ending::of(ReceiptDecision::Refused, fault.reason, &answer);
         ending.signer = Some(signer);
         self.receipts.leave(self.receipt(received, ending));
-        (answer, Outcome::Unsupported)
+        (answer, Outcome::NotRead)
     }
 }
 
 /// What a request is, and what it says.
 enum Examined {
-    Refused { reason: String, signer: Option<Signer> },
-    Handshake { name: String, answer: Answer, signer: Option<Signer> },
-    Unsupported { signer: Signer },
-    Theirs { signer: Signer, mapped: Result<Vec<Result<Mapped, NoEvent>>, NoEvent> },
+    Refused {
+        reason: String,
+        signer: Option<Signer>,
+    },
+    Handshake {
+        name: String,
+        answer: Answer,
+        signer: Option<Signer>,
+    },
+    /// It cannot be judged here for now, and its sender has no part in that.
+    Unready {
+        reason: &'static str,
+    },
+    Beyond {
+        signer: Signer,
+        fault: HeadFault,
+    },
+    Theirs {
+        signer: Signer,
+        mapped: Result<Vec<Result<Mapped, NoEvent>>, NoEvent>,
+    },
 }
 
 /// Presets whose senders give up on every 4xx, and try again only after a 5xx.
@@ -223,77 +277,9 @@ fn limited(entry: &SourceEntry) -> Problem {
     }
 }
 
-/// The same answer as that of a bad signature, after as much reading.
-async fn unknown(body: Incoming, began: Instant) -> Answer {
-    let most = usize::try_from(source_limits::BODY_BYTES_DEFAULT).unwrap_or(usize::MAX);
-    match discard(body, most, began + source_limits::READ_TIMEOUT_DEFAULT).await {
-        Ok(()) => Problem::Unauthorized.answer(),
-        Err(fault) => HeadFault::from(fault).problem.last_answer(),
-    }
-}
-
-/// Why a request is not read.
-struct HeadFault {
-    problem: Problem,
-    reason: &'static str,
-}
-
-impl From<crate::body::BodyFault> for HeadFault {
-    fn from(fault: crate::body::BodyFault) -> Self {
-        use crate::body::BodyFault;
-        let (problem, reason) = match fault {
-            BodyFault::TooLarge => (Problem::TooLarge, "its body is larger than the source takes"),
-            BodyFault::TooSlow => (Problem::TooSlow, "its body did not come in time"),
-            BodyFault::Broken => (Problem::Malformed, "its body broke off"),
-            BodyFault::NoMemory => {
-                (Problem::Unavailable, "bodies of other requests took all memory set aside")
-            }
-        };
-        Self { problem, reason }
-    }
-}
-
-/// What the head alone decides.
-fn check_head(
-    headers: &HeaderMap,
-    limits: &turnbuckle_domain::IntakeLimits,
-) -> Result<(), HeadFault> {
-    // As they are sent: name, colon, blank, value, line end.
-    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
-        name.as_str().len() + value.len() + 4
-    };
-    let bytes: usize = headers.iter().map(line).sum();
-    let too_many = headers.len() > usize::try_from(limits.headers).unwrap_or(usize::MAX)
-        || bytes > usize::try_from(limits.header_bytes).unwrap_or(usize::MAX);
-    if too_many {
-        let reason = "it has more or longer headers than the source takes";
-        return Err(HeadFault { problem: Problem::HeadersTooLarge, reason });
-    }
-    let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
-        let reason = "its body has a content encoding, and signatures are over the plain bytes";
-        return Err(HeadFault { problem: Problem::Unsupported, reason });
-    }
-    Ok(())
-}
-
-fn takes_type(limits: &turnbuckle_domain::IntakeLimits, content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    limits.content_types.is_empty()
-        || limits.content_types.iter().any(|taken| taken.eq_ignore_ascii_case(essence))
-}
-
 /// Somebody signs with a key that was revoked: a stolen one, or a sender that was not told.
 fn alarm(received: &Received, signer: Signer) {
     counter!("turnbuckle_ingress_revoked_key_uses_total").increment(1);
     let source = received.entry.source().id;
     tracing::error!(source.id = %source, key.id = %signer.key, "a revoked key is in use");
-}
-
-/// What the mapping said, in the words of a receipt.
-fn words(fault: NoEvent) -> &'static str {
-    match fault {
-        NoEvent::Unusable(reason) => reason,
-        NoEvent::UnknownVersion => "its version is not among the known ones",
-    }
 }

@@ -1,12 +1,15 @@
 //! Puts the plane together and runs it under the supervisor.
 
 use crate::{
-    body::BodyMemory,
     config::{SourceFollower, SourceHandle},
+    heavy::Heavy,
     listener,
+    memory::BodyMemory,
     pipeline::Pipeline,
+    proxies::TrustedProxies,
     receipts::{ReceiptQueue, sweep},
     spikes::Spikes,
+    strangers::Strangers,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
@@ -31,6 +34,8 @@ pub struct IngressParts {
     pub sealer: Arc<dyn SecretSealer>,
     /// How long receipts are kept, and dead letters with them.
     pub receipt_retention: Duration,
+    /// Proxies whose word on the sender's address is taken; none unless the operator says so.
+    pub proxies: TrustedProxies,
 }
 
 /// The plane, before and while it listens.
@@ -49,9 +54,10 @@ impl IngressPlane {
         let (follower, sources) = SourceFollower::start(parts.config).await?;
         let following = follower.run(supervisor.shutdown());
         supervisor.spawn("source-follower", OnExit::StopProcess, endless(following));
-        let (receipts, writer) = ReceiptQueue::new(Arc::clone(&parts.receipts));
+        let (receipts, writer, prompt) = ReceiptQueue::new(Arc::clone(&parts.receipts));
         supervisor.spawn("receipt-writer", OnExit::StopProcess, endless(writer.run()));
         let (clock, kept) = (Arc::clone(&parts.clock), parts.receipt_retention);
+        supervisor.spawn("dead-letter-writer", OnExit::StopProcess, endless(prompt.run()));
         let sweeping = sweep(parts.receipts, clock, kept, supervisor.shutdown());
         supervisor.spawn("receipt-sweep", OnExit::Log, endless(sweeping));
         let pipeline = Pipeline {
@@ -62,6 +68,9 @@ impl IngressPlane {
             receipt_retention: kept,
             spikes: Spikes::default(),
             memory: BodyMemory::default(),
+            heavy: Heavy::default(),
+            strangers: Strangers::default(),
+            proxies: parts.proxies,
             ids: IdGenerator::new(Arc::clone(&parts.clock), parts.random),
             clock: parts.clock,
         };

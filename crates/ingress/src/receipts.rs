@@ -4,10 +4,11 @@
 //! away for long: the event is what matters, and it is in the store before the answer. A dead letter
 //! is different: it is all that is left of a request, so its answer waits for it.
 
+use crate::memory::Share;
 use metrics::counter;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,8 @@ use turnbuckle_domain::{Clock, Receipt, ReceiptLog, receipt_limits};
 
 /// Receipts that wait. Past it new ones are lost, and counted: a flood must not grow memory.
 const WAITING_MAX: usize = 8_192;
+/// Receipts that somebody waits for. They have a way of their own: no flood of others is before them.
+const AWAITED_MAX: usize = 1_024;
 /// Receipts of one transaction.
 const GROUP_MAX: usize = 500;
 /// Longest time that a receipt waits for others: costs an operator nothing, and saves the store a
@@ -28,7 +31,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// A receipt, with the memory its payload takes.
 pub(crate) struct Entry {
     pub(crate) receipt: Receipt,
-    pub(crate) share: Option<OwnedSemaphorePermit>,
+    pub(crate) share: Option<Arc<Share>>,
 }
 
 struct Waiting {
@@ -39,23 +42,31 @@ struct Waiting {
 
 /// The way in.
 #[derive(Clone)]
-pub(crate) struct ReceiptQueue(mpsc::Sender<Waiting>);
+pub(crate) struct ReceiptQueue {
+    left: mpsc::Sender<Waiting>,
+    awaited: mpsc::Sender<Waiting>,
+}
 
 /// Writes them down.
 pub(crate) struct ReceiptWriter {
     waiting: mpsc::Receiver<Waiting>,
+    linger: Duration,
     log: Arc<dyn ReceiptLog>,
 }
 
 impl ReceiptQueue {
-    pub(crate) fn new(log: Arc<dyn ReceiptLog>) -> (Self, ReceiptWriter) {
-        let (sender, waiting) = mpsc::channel(WAITING_MAX);
-        (Self(sender), ReceiptWriter { waiting, log })
+    /// The queue, the writer of what is left in it, and the writer of what is waited for.
+    pub(crate) fn new(log: Arc<dyn ReceiptLog>) -> (Self, ReceiptWriter, ReceiptWriter) {
+        let (left, waiting) = mpsc::channel(WAITING_MAX);
+        let writer = ReceiptWriter { waiting, linger: LINGER, log: Arc::clone(&log) };
+        let (awaited, waiting) = mpsc::channel(AWAITED_MAX);
+        let prompt = ReceiptWriter { waiting, linger: Duration::ZERO, log };
+        (Self { left, awaited }, writer, prompt)
     }
 
     /// Leaves a receipt to be written soon.
     pub(crate) fn leave(&self, entry: Entry) {
-        if self.0.try_send(Waiting { entry, written: None }).is_err() {
+        if self.left.try_send(Waiting { entry, written: None }).is_err() {
             counter!("turnbuckle_ingress_receipts_lost_total", "reason" => "full").increment(1);
         }
     }
@@ -63,7 +74,7 @@ impl ReceiptQueue {
     /// Waits until a receipt is durable; false when it may not be.
     pub(crate) async fn write(&self, entry: Entry) -> bool {
         let (written, answer) = oneshot::channel();
-        let sent = self.0.send(Waiting { entry, written: Some(written) }).await;
+        let sent = self.awaited.send(Waiting { entry, written: Some(written) }).await;
         sent.is_ok() && answer.await.unwrap_or(false)
     }
 }
@@ -73,17 +84,17 @@ impl ReceiptWriter {
     pub(crate) async fn run(mut self) {
         let mut group: Vec<Waiting> = Vec::new();
         while let Some(first) = self.waiting.recv().await {
-            let mut is_awaited = first.written.is_some();
             group.push(first);
-            let collecting = async {
-                while group.len() < GROUP_MAX && !is_awaited {
-                    let Some(next) = self.waiting.recv().await else { return };
-                    is_awaited = next.written.is_some();
-                    group.push(next);
-                }
-            };
-            // Whatever has come by then is written.
-            drop(timeout(LINGER, collecting).await);
+            if !self.linger.is_zero() {
+                let collecting = async {
+                    while group.len() < GROUP_MAX {
+                        let Some(next) = self.waiting.recv().await else { return };
+                        group.push(next);
+                    }
+                };
+                // Whatever has come by then is written.
+                drop(timeout(self.linger, collecting).await);
+            }
             while group.len() < GROUP_MAX {
                 let Ok(next) = self.waiting.try_recv() else { break };
                 group.push(next);

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Error, EventIntake, IntakeRefusal, Receipt, ReceiptReplay, ReplayContext, Source, Taken,
+    Error, EventIntake, IntakeRefusal, Receipt, ReceiptReplay, ReplayContext, Reserved, Source,
+    Taken,
 };
 use turnbuckle_signing::{HeaderSource, scheme::Request};
 use url::form_urlencoded;
@@ -54,7 +55,7 @@ impl ReceiptReplay for Replays {
         }
         let mut taken = match events.is_empty() {
             true => Vec::new(),
-            false => self.0.take(source.tenant, events).await?,
+            false => self.0.take(source.tenant, events, Reserved::default()).await?,
         }
         .into_iter();
         let answer = |item: Result<(), Taken>| match item {
@@ -90,6 +91,8 @@ fn map(compiled: &Compiled, receipt: &Receipt) -> Result<Items, NoEvent> {
 fn refused(fault: NoEvent) -> Taken {
     Taken::Refused(match fault {
         NoEvent::UnknownVersion => IntakeRefusal::UnknownVersion,
+        // Its media type did not keep it from being read.
+        NoEvent::MediaType => IntakeRefusal::Unusable { fields: "content type".to_owned() },
         NoEvent::Unusable(reason) => IntakeRefusal::Unusable { fields: reason.to_owned() },
     })
 }

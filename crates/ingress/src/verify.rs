@@ -4,6 +4,7 @@ use crate::{
     config::SourceEntry,
     keys::{OpenKey, Opener},
 };
+use tokio::time::Instant;
 use turnbuckle_domain::{HandshakeChoice, KeyId, KeyState, SecretSealer, Timestamp};
 use turnbuckle_signing::scheme::{Context, HandshakeReply, Refusal, Request, SchemeKey, Verified};
 
@@ -16,6 +17,8 @@ pub(crate) enum Judged {
     Handshake { name: String, reply: HandshakeReply, signer: Option<Signer> },
     /// An event of theirs.
     Theirs { signer: Signer, message_id: Option<MessageId> },
+    /// It cannot be judged: something of ours is missing, and a sender takes a refusal as the last word.
+    Unready { reason: &'static str },
     /// Not to be believed.
     Refused { kind: &'static str, reason: String, signer: Option<Signer> },
 }
@@ -122,7 +125,16 @@ fn refused(
         reason: refusal.to_string(),
         signer: None,
     };
+    if refusal == Refusal::MissingSetting {
+        return Judged::Unready { reason: "a setting that its scheme needs is missing" };
+    }
     if !matches!(refusal, Refusal::Mismatch | Refusal::NoKeys) {
+        return generic(refusal);
+    }
+    if let Some(reason) = entry.keys.unready(opener, now) {
+        return Judged::Unready { reason };
+    }
+    if !entry.load.may_explain(Instant::now()) {
         return generic(refusal);
     }
     let keys = entry.keys.refusing(opener, now);

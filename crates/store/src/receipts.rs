@@ -141,11 +141,12 @@ impl ReceiptLog for ReceiptDb {
         let limit = i64::from(receipt_limits::PRUNED_AT_ONCE);
         let transaction = begin_write(&self.db).await.map_err(store_error)?;
         let payloads = self.statement(PRUNE_PAYLOADS, vec![now.micros().into(), limit.into()]);
-        transaction.execute_raw(payloads).await.map_err(store_error)?;
+        let payloads = transaction.execute_raw(payloads).await.map_err(store_error)?;
         let receipts = self.statement(prune, vec![first_id(oldest).into(), limit.into()]);
         let pruned = transaction.execute_raw(receipts).await.map_err(store_error)?;
         transaction.commit().await.map_err(store_error)?;
-        Ok(pruned.rows_affected())
+        // There may be more of either.
+        Ok(pruned.rows_affected().max(payloads.rows_affected()))
     }
 }
 

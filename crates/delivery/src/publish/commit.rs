@@ -13,7 +13,7 @@ use turnbuckle_domain::{Append, AppendResult, Error, EventLog, StoreError};
 /// back-pressure.
 const WAITING_MAX: usize = 4_096;
 /// Rows of one transaction, events and deliveries. What comes in meanwhile waits for the next.
-const GROUP_ROWS: usize = 1_000;
+pub(super) const GROUP_ROWS: usize = 1_000;
 /// Payload bytes of one transaction: bounds the memory of one statement.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
 

@@ -1,12 +1,12 @@
 //! Events that an ingress has verified: routed and committed like published ones.
 
-use super::{Publisher, operations, schema};
+use super::{Publisher, operations, parts::Parts, schema};
 use crate::config::VersionCheck;
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnbuckle_domain::{
     Append, AppendResult, Error, Event, EventFilter, EventIntake, EventUid, History, IntakeEvent,
-    IntakeRefusal, OperationalEvent, StoreError, Taken, TenantId, Timestamp, Violations,
+    IntakeRefusal, OperationalEvent, Reserved, StoreError, Taken, TenantId, Timestamp, Violations,
     event_limits,
 };
 
@@ -17,17 +17,23 @@ const SAME_ID_MAX: u16 = 64;
 pub(crate) struct Intake {
     publisher: Arc<Publisher>,
     history: Arc<dyn History>,
+    parts: Parts,
 }
 
 impl Intake {
     pub(crate) fn new(publisher: Arc<Publisher>, history: Arc<dyn History>) -> Self {
-        Self { publisher, history }
+        Self { publisher, history, parts: Parts::new() }
     }
 }
 
 #[async_trait]
 impl EventIntake for Intake {
-    async fn take(&self, tenant: TenantId, events: Vec<IntakeEvent>) -> Result<Vec<Taken>, Error> {
+    async fn take(
+        &self,
+        tenant: TenantId,
+        events: Vec<IntakeEvent>,
+        room: Reserved,
+    ) -> Result<Vec<Taken>, Error> {
         let mut appends = Vec::with_capacity(events.len());
         let mut prepared = Vec::with_capacity(events.len());
         for event in events {
@@ -39,7 +45,7 @@ impl EventIntake for Intake {
         }
         let mut results = match appends.is_empty() {
             true => Vec::new(),
-            false => self.publisher.commits.commit(appends).await?,
+            false => self.parts.commit(self.publisher.commits.clone(), appends, room).await?,
         }
         .into_iter();
         let settle = |prepared: Result<Arc<Event>, IntakeRefusal>| match prepared {
@@ -90,6 +96,10 @@ impl Publisher {
                 return Ok(Err(IntakeRefusal::UnknownVersion));
             }
             if let Err(error) = schema::check(versions, &event, "event").await {
+                if !matches!(error, Error::Invalid(_)) {
+                    // It was not looked at: nothing is known of the event.
+                    return Err(error);
+                }
                 self.metrics.schema_refused.increment(1);
                 return Ok(Err(unusable(error)));
             }

@@ -4,6 +4,7 @@ mod commit;
 mod intake;
 mod operations;
 mod order;
+mod parts;
 mod schema;
 
 pub(crate) use commit::CommitQueue;

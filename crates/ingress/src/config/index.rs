@@ -3,7 +3,8 @@
 use super::SourceEntry;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Epoch, IngestToken, KeyRing, Revision, Source, SourceId, Timestamp,
+    ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, Revision, Source,
+    SourceId, Timestamp,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -14,6 +15,8 @@ pub struct SourceIndex {
     by_id: HashMap<SourceId, Arc<SourceEntry>>,
     rings: HashMap<SourceId, KeyRing>,
     by_token: HashMap<IngestToken, Arc<SourceEntry>>,
+    /// Sources that cannot be used here, with no version before to use instead.
+    unready: HashMap<SourceId, IngestPath>,
 }
 
 impl SourceIndex {
@@ -39,6 +42,12 @@ impl SourceIndex {
         entry.source().path.tokens_at(now).any(|taken| taken == token).then_some(entry)
     }
 
+    /// Whether the path is somebody's whose source cannot be used here.
+    pub(crate) fn is_unready(&self, token: &IngestToken, now: Timestamp) -> bool {
+        let has = |path: &IngestPath| path.tokens_at(now).any(|taken| taken == token);
+        self.unready.values().any(has)
+    }
+
     /// The state after a delta. A source that cannot be built keeps the version before.
     pub(crate) fn apply(&self, delta: ConfigDelta) -> Self {
         let mut next = self.clone();
@@ -56,6 +65,7 @@ impl SourceIndex {
             if source.deleted {
                 next.by_id.remove(&id);
                 next.rings.remove(&id);
+                next.unready.remove(&id);
             } else {
                 next.put(source.value);
             }
@@ -68,12 +78,17 @@ impl SourceIndex {
         let id = source.id;
         let ring = self.rings.get(&id).cloned().unwrap_or_default();
         let present = self.by_id.get(&id);
+        let path = source.path.clone();
         match SourceEntry::build(source, ring, present.map(Arc::as_ref)) {
             Ok(entry) => {
                 self.by_id.insert(id, Arc::new(entry));
+                self.unready.remove(&id);
             }
             Err(reason) => {
                 let kept = present.is_some();
+                if !kept {
+                    self.unready.insert(id, path);
+                }
                 metrics::counter!("turnbuckle_ingress_sources_refused_total").increment(1);
                 tracing::error!(source.id = %id, reason, kept, "a source cannot be used here");
             }

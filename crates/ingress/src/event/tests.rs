@@ -144,6 +144,27 @@ fn items_are_events_of_their_own_and_a_bad_one_harms_no_other() {
 }
 
 #[test]
+fn every_element_is_an_event_or_told_as_none() {
+    for (path, body, good, bad) in [
+        ("events", r#"{"events":[{"type":"a"},7,{},{"type":"b"}]}"#, 2, 2),
+        ("events[*]", r#"{"events":[]}"#, 0, 0),
+        ("events[*]", r#"{"data":{"type":"a"}}"#, 0, 1),
+        ("[*]", r#"{"type":"a"}"#, 0, 1),
+        ("[*].inner", r#"[{"inner":{"type":"a"}},{"outer":{"type":"b"}},null]"#, 1, 2),
+        ("e[*].c[*]", r#"{"e":[{"c":[{"type":"a"},{"type":"b"}]},{},{"c":[]},{"c":7}]}"#, 2, 2),
+    ] {
+        let items = Some(DomainPath::parse(path).unwrap());
+        let settings = SourceSettings {
+            event: EventMapping { items, ..EventMapping::default() },
+            ..SourceSettings::default()
+        };
+        let found = events(settings, &json(body)).unwrap();
+        let ok = found.iter().filter(|item| item.is_ok()).count();
+        assert_eq!((ok, found.len() - ok), (good, bad), "{path} of {body}");
+    }
+}
+
+#[test]
 fn without_an_id_the_settings_decide() {
     let with = |without_id| {
         let mut settings = SourceSettings::default();

@@ -2,6 +2,7 @@
 
 use super::{Pipeline, Received};
 use crate::{answer::Answer, receipts::Entry, verify::Signer};
+use metrics::counter;
 use sha2::{Digest as _, Sha256};
 use turnbuckle_domain::{EventUid, Receipt, ReceiptDecision, ReceiptId, receipt_limits};
 
@@ -40,6 +41,19 @@ impl Ending {
 }
 
 impl Pipeline {
+    /// Leaves a receipt of a request that nobody has proven to be its sender's: some of them, and the
+    /// number of the others, so that a stranger cannot fill the store.
+    pub(super) fn leave_unproven(&self, received: Received, mut ending: Ending) {
+        let Some(uncounted) = received.entry.load.unproven_receipt(received.door.began) else {
+            counter!("turnbuckle_ingress_receipts_skipped_total").increment(1);
+            return;
+        };
+        if uncounted > 0 {
+            ending.reason += &format!("; {uncounted} others before it were only counted");
+        }
+        self.receipts.leave(self.receipt(received, ending));
+    }
+
     pub(super) fn receipt(&self, received: Received, ending: Ending) -> Entry {
         let source = received.entry.source();
         let kept = &source.settings.receipts;

@@ -1,8 +1,8 @@
 //! Events of a verified request: dedup and commit in one transaction, and the answer to that.
 
-use super::{Ending, Pipeline, Received, ordering::OrderTally, words};
+use super::{Ending, Pipeline, Received, ordering::OrderTally};
 use crate::{
-    answer::{Answer, Problem, accepted, duplicate},
+    answer::{Answer, Problem},
     event::{Mapped, NoEvent},
     metrics::Outcome,
     verify::Signer,
@@ -10,8 +10,7 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use turnbuckle_domain::{
-    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Taken, Timestamp,
-    UnknownVersionMode, Unprocessable,
+    Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Reserved, Taken, Timestamp,
 };
 
 /// Longest wait for the store. Senders give up after one second at the earliest; whoever has no answer
@@ -20,26 +19,27 @@ const STORE_WAIT: Duration = Duration::from_millis(700);
 
 /// What the store made of a request's events.
 #[derive(Default)]
-struct Tally {
-    event_id: String,
+pub(super) struct Tally {
+    pub(super) event_id: String,
     event_id_signed: Option<bool>,
-    events: usize,
-    accepted: usize,
+    pub(super) events: usize,
+    pub(super) accepted: usize,
     /// Repeats, and when the first of them was accepted first.
-    duplicates: usize,
+    pub(super) duplicates: usize,
     /// Of these, signed bodies that came under another id before.
     replays: usize,
-    first: Option<(EventUid, Timestamp)>,
-    anomalies: usize,
-    uid: Option<EventUid>,
-    unknown: usize,
-    refused: Vec<Refused>,
+    pub(super) first: Option<(EventUid, Timestamp)>,
+    pub(super) anomalies: usize,
+    pub(super) uid: Option<EventUid>,
+    pub(super) unknown: usize,
+    pub(super) refused: Vec<Refused>,
     order: OrderTally,
 }
 
 /// An item that is no event.
-enum Refused {
+pub(super) enum Refused {
     Version(&'static str),
+    MediaType(&'static str),
     Unusable(String),
 }
 
@@ -53,7 +53,7 @@ impl Pipeline {
         let deadline = Instant::now() + STORE_WAIT;
         let items = mapped.unwrap_or_else(|fault| vec![Err(fault)]);
         let tally = match timeout_at(deadline, self.store(&received, items)).await {
-            Ok(Ok(tally)) if tally.unknown == 0 => tally,
+            Ok(Ok(tally)) if tally.is_whole() => tally,
             Ok(Err(error)) => {
                 if !matches!(error, Error::Unavailable { .. }) {
                     tracing::error!(error = &error as &dyn std::error::Error, "not stored");
@@ -67,13 +67,26 @@ impl Pipeline {
                 return self.unavailable(received, signer, "the store did not answer in time");
             }
         };
-        if tally.accepted > 0 || tally.events == 0 {
-            return self.accept(received, signer, tally);
+        if tally.anomalies > 0 {
+            let source = received.entry.source().id;
+            tracing::warn!(source.id = %source, "an event id came again with other content");
         }
-        if tally.duplicates + tally.anomalies > 0 {
-            return self.repeat(received, signer, tally);
+        let settings = &received.entry.source().settings;
+        let verdict = tally.verdict(settings);
+        let (remarks, answer) = (tally.remarks(settings.ordering.policy), verdict.answer);
+        let mut ending = tally.ending(verdict.decision, remarks, &answer, signer);
+        ending.keeps_body = verdict.keeps;
+        let receipt = self.receipt(received, ending);
+        if !verdict.keeps {
+            self.receipts.leave(receipt);
+            return (answer, verdict.outcome);
         }
-        self.refuse(received, signer, tally, deadline).await
+        match timeout_at(deadline, self.receipts.write(receipt)).await {
+            Ok(true) => (answer, verdict.outcome),
+            // I1: nothing is acknowledged that is not durable. The repeat finds what was stored, and
+            // leaves the rest once more.
+            Ok(false) | Err(_) => (Problem::Unavailable.answer(), Outcome::Unavailable),
+        }
     }
 
     /// Asks the intake, in one call for all events of the request.
@@ -106,7 +119,9 @@ impl Pipeline {
         if events.is_empty() {
             return Ok(tally);
         }
-        let taken = self.intake.take(tenant, events).await?;
+        // Kept with the events: the store may go on with them when this request has its answer.
+        let room = received.body.share.clone().map(Reserved::new).unwrap_or_default();
+        let taken = self.intake.take(tenant, events, room).await?;
         for (taken, id) in taken.into_iter().zip(ids) {
             let is_anomaly = taken == Taken::Anomaly;
             tally.add(taken);
@@ -115,74 +130,6 @@ impl Pipeline {
             }
         }
         Ok(tally)
-    }
-
-    fn accept(&self, received: Received, signer: Signer, tally: Tally) -> (Answer, Outcome) {
-        let settings = &received.entry.source().settings;
-        let answer = accepted(&settings.answers);
-        let remarks = tally.remarks(settings.ordering.policy);
-        let mut ending = tally.ending(ReceiptDecision::Accepted, remarks, &answer, signer);
-        // The bad items of a batch would be lost otherwise.
-        ending.keeps_body =
-            !tally.refused.is_empty() && settings.unprocessable == Unprocessable::DeadLetter;
-        self.receipts.leave(self.receipt(received, ending));
-        (answer, Outcome::Accepted)
-    }
-
-    /// An anomaly is answered as a repeat: who sent it learns nothing.
-    fn repeat(&self, received: Received, signer: Signer, tally: Tally) -> (Answer, Outcome) {
-        let first = tally.first.map(|(_, at)| at);
-        let answer = duplicate(&received.entry.source().settings.answers, first);
-        let (decision, outcome) = match tally.anomalies {
-            0 => (ReceiptDecision::Duplicate, Outcome::Duplicate),
-            _ => (ReceiptDecision::Anomaly, Outcome::Anomaly),
-        };
-        if tally.anomalies > 0 {
-            let source = received.entry.source().id;
-            tracing::warn!(source.id = %source, "an event id came again with other content");
-        }
-        let policy = received.entry.source().settings.ordering.policy;
-        let ending = tally.ending(decision, tally.remarks(policy), &answer, signer);
-        self.receipts.leave(self.receipt(received, ending));
-        (answer, outcome)
-    }
-
-    /// None of it is an event: refused, or kept, as the source says.
-    async fn refuse(
-        &self,
-        received: Received,
-        signer: Signer,
-        tally: Tally,
-        deadline: Instant,
-    ) -> (Answer, Outcome) {
-        let settings = &received.entry.source().settings;
-        let is_version = tally.refused.iter().all(|refused| matches!(refused, Refused::Version(_)));
-        let keeps = match is_version {
-            true => settings.event.unknown_version == UnknownVersionMode::DeadLetter,
-            false => settings.unprocessable == Unprocessable::DeadLetter,
-        };
-        if keeps {
-            let answer = accepted(&settings.answers);
-            let reason = tally.remarks(settings.ordering.policy);
-            let mut ending = tally.ending(ReceiptDecision::DeadLetter, reason, &answer, signer);
-            ending.keeps_body = true;
-            let entry = self.receipt(received, ending);
-            let written = timeout_at(deadline, self.receipts.write(entry)).await;
-            return match written {
-                Ok(true) => (answer, Outcome::DeadLetter),
-                // I1: nothing is acknowledged that is not durable.
-                Ok(false) | Err(_) => (Problem::Unavailable.answer(), Outcome::Unavailable),
-            };
-        }
-        let (problem, outcome) = match is_version {
-            true => (Problem::UnknownVersion, Outcome::UnknownVersion),
-            false => (Problem::Malformed, Outcome::Unusable),
-        };
-        let answer = problem.answer();
-        let remarks = tally.remarks(settings.ordering.policy);
-        let ending = tally.ending(ReceiptDecision::Refused, remarks, &answer, signer);
-        self.receipts.leave(self.receipt(received, ending));
-        (answer, outcome)
     }
 
     fn unavailable(
@@ -202,14 +149,17 @@ impl Pipeline {
 impl Refused {
     fn of(fault: NoEvent) -> Self {
         match fault {
-            NoEvent::UnknownVersion => Self::Version(words(fault)),
+            NoEvent::UnknownVersion => Self::Version("its version is not among the known ones"),
+            NoEvent::MediaType => {
+                Self::MediaType("its media type is not among those that the source takes")
+            }
             NoEvent::Unusable(reason) => Self::Unusable(reason.to_owned()),
         }
     }
 
     fn reason(&self) -> &str {
         match self {
-            Self::Version(reason) => reason,
+            Self::Version(reason) | Self::MediaType(reason) => reason,
             Self::Unusable(reason) => reason,
         }
     }

@@ -78,6 +78,10 @@ pub struct ServeArgs {
     /// Host name that deliveries may go to although it is internal; its addresses are judged still. Repeatable.
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "TURNBUCKLE_ALLOW_EGRESS_HOST")]
     pub allow_egress_host: Vec<String>,
+    /// Network of proxies in front of the ingress, such as 10.2.0.0/16, whose X-Forwarded-For is
+    /// believed. Without it limits count by the address of the connection. Repeatable.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', env = "TURNBUCKLE_TRUSTED_PROXY")]
+    pub trusted_proxy: Vec<String>,
     /// PEM file with certificate authorities trusted besides the public ones.
     #[arg(long, env = "TURNBUCKLE_EXTRA_CA_FILE")]
     pub extra_ca_file: Option<PathBuf>,

@@ -33,6 +33,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         auth_config: None,
         allow_egress: vec!["127.0.0.0/8".into()],
         allow_egress_host: Vec::new(),
+        trusted_proxy: Vec::new(),
         extra_ca_file: None,
         allow_key_reveal: false,
         key_usage_interval: Span(key_usage_limits::WRITE_EVERY),

@@ -4,7 +4,7 @@ use super::{Base, nodes::Sources};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
 use turnbuckle_domain::{EventIntake, Propagation};
-use turnbuckle_ingress::{IngressParts, IngressPlane};
+use turnbuckle_ingress::{IngressParts, IngressPlane, TrustedProxies};
 use turnbuckle_runtime::Supervisor;
 
 /// The way into the event log for what third parties sent: into the lanes of the delivery plane here,
@@ -27,6 +27,7 @@ pub(super) async fn start(
     sources: &Sources,
     intake: Arc<dyn EventIntake>,
     receipt_retention: Duration,
+    proxies: TrustedProxies,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
     let parts = IngressParts {
@@ -37,6 +38,7 @@ pub(super) async fn start(
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
         receipt_retention,
+        proxies,
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
 }

@@ -40,7 +40,7 @@ use turnbuckle_delivery::{
 use turnbuckle_domain::{
     Clock, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper, SecretSealer,
 };
-use turnbuckle_ingress::{IngressPlane, Replays};
+use turnbuckle_ingress::{IngressPlane, Replays, TrustedProxies};
 use turnbuckle_runtime::{
     Keyring, Supervisor, SystemClock,
     admin::{self, AdminState, Readiness},
@@ -217,8 +217,10 @@ async fn start_planes(
     };
     let ingress = match intake.clone().filter(|_| args.has(Role::Ingress)) {
         Some(intake) => {
+            let proxies = TrustedProxies::parse(&args.trusted_proxy)
+                .map_err(|error| anyhow::anyhow!("--trusted-proxy: {error}"))?;
             let kept = args.receipt_retention.into();
-            Some(ingress::start(&base, sources, intake, kept, supervisor).await?)
+            Some(ingress::start(&base, sources, intake, kept, proxies, supervisor).await?)
         }
         None => None,
     };

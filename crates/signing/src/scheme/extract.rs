@@ -36,13 +36,15 @@ impl<'a> Request<'a> {
         View { document: item, ..View::of(self, None) }.find(at, Role::Event, MAX_VALUE_BYTES)
     }
 
-    /// The items of a batch, as they are written in the body, in order.
+    /// The items of a batch, as they are written in the body, in order; nothing for each place where
+    /// the path leads nowhere, so that a caller can account for all that the body has: an element
+    /// without the member that the path names, or a body without the array.
     ///
     /// # Errors
     /// When the body is not JSON, a member on the way is there twice, or there are more than
     /// [`MAX_BATCH_ITEMS`].
-    pub fn items(&self, path: &JsonPath) -> Result<Vec<&'a [u8]>, Refusal> {
-        json::values(self.body, path, MAX_BATCH_ITEMS).map_err(|fault| match fault {
+    pub fn items(&self, path: &JsonPath) -> Result<Vec<Option<&'a [u8]>>, Refusal> {
+        json::elements(self.body, path, MAX_BATCH_ITEMS).map_err(|fault| match fault {
             JsonFault::TooMany => Refusal::TooManyItems,
             JsonFault::Repeated => Refusal::Repeated(Role::Event),
             JsonFault::Malformed | JsonFault::NotScalar => Refusal::MalformedBody,
@@ -73,7 +75,7 @@ mod tests {
         let items = request.items(&JsonPath::parse("list[*]").unwrap()).unwrap();
         let place = "json:k".parse().unwrap();
         let found: Vec<_> =
-            items.iter().map(|item| request.value_in(item, &place).map(text)).collect();
+            items.iter().flatten().map(|item| request.value_in(item, &place).map(text)).collect();
         let expected = [Ok(Some("a".to_owned())), Ok(None), Err(Refusal::Malformed(Role::Event))];
         assert_eq!(found, expected);
     }

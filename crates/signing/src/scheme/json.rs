@@ -43,6 +43,24 @@ pub(crate) fn values<'de>(
     Ok(walk(document, path, limit)?.iter().map(|raw| raw.get().as_bytes()).collect())
 }
 
+/// The values at the path as written, and nothing for each place where the path ends before its
+/// last step: at most `limit` of both together. An empty array where the path takes every element
+/// is no such place: it has none.
+pub(crate) fn elements<'de>(
+    document: &'de [u8],
+    path: &JsonPath,
+    limit: usize,
+) -> Result<Vec<Option<&'de [u8]>>, JsonFault> {
+    let mut hits = Hits { misses: Some(Vec::new()), ..Hits::new(limit) };
+    hits.walk(document, path)?;
+    let mut found: Vec<_> = hits.values.iter().map(|raw| Some(raw.get().as_bytes())).collect();
+    // Each was before so many hits: from the last one back, so that the earlier places stay right.
+    for before in hits.misses.iter().flatten().rev() {
+        found.insert((*before).min(found.len()), None);
+    }
+    Ok(found)
+}
+
 /// Whether the path leads to an array without elements.
 pub(crate) fn is_empty_array(document: &[u8], path: &JsonPath) -> bool {
     let inside = |raw: &RawValue| -> Option<bool> {
@@ -73,26 +91,57 @@ fn walk<'de>(
     path: &JsonPath,
     limit: usize,
 ) -> Result<Vec<&'de RawValue>, JsonFault> {
-    let mut hits = Hits { values: Vec::new(), limit, repeated: false, overflow: false };
-    let mut deserializer = serde_json::Deserializer::from_slice(document);
-    Walk { steps: path.steps(), hits: &mut hits }
-        .deserialize(&mut deserializer)
-        .and_then(|()| deserializer.end())
-        .map_err(|_| JsonFault::Malformed)?;
-    if hits.repeated {
-        return Err(JsonFault::Repeated);
-    }
-    if hits.overflow {
-        return Err(JsonFault::TooMany);
-    }
+    let mut hits = Hits::new(limit);
+    hits.walk(document, path)?;
     Ok(hits.values)
 }
 
 struct Hits<'de> {
     values: Vec<&'de RawValue>,
+    /// Where the path led nowhere, as the number of values before it; none: nobody asks.
+    misses: Option<Vec<usize>>,
     limit: usize,
     repeated: bool,
     overflow: bool,
+}
+
+impl<'de> Hits<'de> {
+    const fn new(limit: usize) -> Self {
+        Self { values: Vec::new(), misses: None, limit, repeated: false, overflow: false }
+    }
+
+    fn walk(&mut self, document: &'de [u8], path: &JsonPath) -> Result<(), JsonFault> {
+        let mut deserializer = serde_json::Deserializer::from_slice(document);
+        Walk { steps: path.steps(), hits: &mut *self }
+            .deserialize(&mut deserializer)
+            .and_then(|()| deserializer.end())
+            .map_err(|_| JsonFault::Malformed)?;
+        if self.repeated {
+            return Err(JsonFault::Repeated);
+        }
+        if self.overflow { Err(JsonFault::TooMany) } else { Ok(()) }
+    }
+
+    fn hit(&mut self, raw: &'de RawValue) {
+        if self.has_room() {
+            self.values.push(raw);
+        } else {
+            self.overflow = true;
+        }
+    }
+
+    fn miss(&mut self) {
+        let (has_room, before) = (self.has_room(), self.values.len());
+        match &mut self.misses {
+            Some(misses) if has_room => misses.push(before),
+            Some(_) => self.overflow = true,
+            None => {}
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.values.len() + self.misses.as_ref().map_or(0, Vec::len) < self.limit
+    }
 }
 
 /// The rest of a path, walked while the document is read.
@@ -109,11 +158,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, 'de> {
             return deserializer.deserialize_any(self);
         }
         let raw = <&'de RawValue>::deserialize(deserializer)?;
-        if self.hits.values.len() < self.hits.limit {
-            self.hits.values.push(raw);
-        } else {
-            self.hits.overflow = true;
-        }
+        self.hits.hit(raw);
         Ok(())
     }
 }
@@ -142,6 +187,9 @@ impl<'de> Visitor<'de> for Walk<'_, '_, 'de> {
                 map.next_value_seed(Walk { steps: rest, hits: self.hits })?;
             }
         }
+        if !seen {
+            self.hits.miss();
+        }
         Ok(())
     }
 
@@ -163,6 +211,14 @@ impl<'de> Visitor<'de> for Walk<'_, '_, 'de> {
                 sequence.next_element::<IgnoredAny>()?.is_some()
             };
             if !more {
+                let is_led = match step {
+                    Some(JsonStep::Every) => true,
+                    Some(JsonStep::Index(wanted)) => *wanted < index,
+                    _ => false,
+                };
+                if !is_led {
+                    self.hits.miss();
+                }
                 return Ok(());
             }
             index = index.saturating_add(1);
@@ -170,26 +226,32 @@ impl<'de> Visitor<'de> for Walk<'_, '_, 'de> {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 
     fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
+        self.hits.miss();
         Ok(())
     }
 }
@@ -272,6 +334,37 @@ mod tests {
         let found = values(document, &path, 10).unwrap();
         assert_eq!(found, [br#"{"k": 1}"#.as_slice(), b"[3]"]);
         assert_eq!(values(document, &path, 1), Err(JsonFault::TooMany));
+    }
+
+    #[test]
+    fn every_element_is_listed_or_told_as_missing() {
+        let listed = |document: &str, path: &str| {
+            let found = elements(document.as_bytes(), &JsonPath::parse(path).unwrap(), 5)?;
+            let text = |raw: Option<&[u8]>| raw.map_or_else(|| "-".to_owned(), lossy);
+            Ok::<_, JsonFault>(found.into_iter().map(text).collect::<Vec<_>>().join(" "))
+        };
+        for (document, path, expected) in [
+            (r#"{"e":[1,2]}"#, "e[*]", "1 2"),
+            (r#"{"e":[]}"#, "e[*]", ""),
+            (r#"{"data":{}}"#, "e[*]", "-"),
+            (r#"{"e":{"x":1}}"#, "e[*]", "-"),
+            (r#"{"e":null}"#, "e[*]", "-"),
+            (r#"{"one":1}"#, "[*]", "-"),
+            ("7", "e[*]", "-"),
+            (r#"[{"x":1},{"y":2},3,{"x":4},null]"#, "[*].x", "1 - - 4 -"),
+            (r#"{"e":[{"c":[1]},{"c":[]},{},{"c":[2,3]}]}"#, "e[*].c[*]", "1 - 2 3"),
+            ("[1]", "[2]", "-"),
+            ("[1,2,3]", "[2]", "3"),
+        ] {
+            assert_eq!(listed(document, path).as_deref(), Ok(expected), "{document} {path}");
+        }
+        assert_eq!(listed("[1,2,3,4,5,6]", "[*].x"), Err(JsonFault::TooMany));
+        assert_eq!(listed("[{},{},{},{},{\"x\":1},{\"x\":1}]", "[*].x"), Err(JsonFault::TooMany));
+        assert_eq!(listed("[", "[*]"), Err(JsonFault::Malformed));
+    }
+
+    fn lossy(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
     }
 
     #[test]

@@ -98,7 +98,16 @@ fn find_key(
     let once = [UrlVariant::AsIs];
     let variants =
         if proof.url_variants.is_empty() { &once } else { proof.url_variants.as_slice() };
+    let mut spelled = Vec::new();
     for variant in variants {
+        // Most URLs are written alike in every spelling: the body is not hashed again for them.
+        if variants.len() > 1 {
+            let url = url::spell(view.url()?, *variant);
+            if spelled.contains(&url) {
+                continue;
+            }
+            spelled.push(url);
+        }
         let chunks = render(proof, view, values, *variant, context)?;
         for (index, key) in keys.iter().enumerate() {
             // Evaluated before looking at `found`: an early match must not save the later work.
