@@ -74,6 +74,7 @@ mod preset;
 mod proof;
 mod refusal;
 mod request;
+mod sample;
 mod signature;
 mod template;
 mod text;
@@ -104,6 +105,7 @@ pub use proof::{
 };
 pub use refusal::{Refusal, Role};
 pub use request::{Context, Request};
+pub use sample::{Sample, SampleError, SampleOrder, Wish};
 pub use template::{Part, WhenAbsent};
 pub use text::TextError;
 pub use verifier::{Verified, Verifier};
