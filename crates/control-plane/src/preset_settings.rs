@@ -3,7 +3,7 @@
 use std::time::Duration;
 use turnbuckle_domain::{
     Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, ValuePart, ValueSource,
-    source_limits,
+    WithoutId, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
@@ -27,7 +27,10 @@ pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
             window: Duration::from_secs(preset.dedup_window_seconds.into())
                 .min(source_limits::WINDOW_MAX),
             excluded_fields: preset.hash_exclude.iter().filter_map(path).collect(),
-            ..Dedup::default()
+            without_id: match preset.repeats_without_id {
+                true => WithoutId::Accept,
+                false => Dedup::default().without_id,
+            },
         },
         answers: Answers { accepted: preset.accepted_status, ..Answers::default() },
         ..SourceSettings::default()
@@ -38,7 +41,7 @@ fn event(rule: &EventRule) -> EventMapping {
     let single =
         |at: &Option<Locator>| at.iter().filter_map(part).map(ValueSource::single).collect();
     EventMapping {
-        event_type: rule.event_type.iter().filter_map(part).map(ValueSource::single).collect(),
+        event_type: event_type(rule),
         event_version: single(&rule.version),
         occurred_at: single(&rule.time),
         items: rule.items.as_ref().and_then(path),
@@ -47,12 +50,21 @@ fn event(rule: &EventRule) -> EventMapping {
     }
 }
 
-/// One value of all the parts that name an event; none when one of them has no place in settings.
+/// Where the type stands, and the one type of senders that write none.
+fn event_type(rule: &EventRule) -> Vec<ValueSource> {
+    let fixed = rule.type_default.iter().cloned().map(ValuePart::Fixed);
+    rule.event_type.iter().filter_map(part).chain(fixed).map(ValueSource::single).collect()
+}
+
+/// One value of all the parts that name an event, and those tried after it; none when a part has no
+/// place in settings.
 fn event_id(rule: &EventRule) -> Vec<ValueSource> {
-    let parts: Option<Vec<ValuePart>> = rule.id.iter().map(part).collect();
-    let parts = parts.filter(|parts| !parts.is_empty());
-    let separator = ID_SEPARATOR.to_owned();
-    parts.map(|parts| ValueSource { parts, separator }).into_iter().collect()
+    let value = |places: &Vec<Locator>| {
+        let parts: Option<Vec<ValuePart>> = places.iter().map(part).collect();
+        let parts = parts.filter(|parts| !parts.is_empty())?;
+        Some(ValueSource { parts, separator: ID_SEPARATOR.to_owned() })
+    };
+    std::iter::once(&rule.id).chain(&rule.id_otherwise).filter_map(value).collect()
 }
 
 fn part(at: &Locator) -> Option<ValuePart> {
@@ -77,7 +89,7 @@ fn path(path: &scheme::JsonPath) -> Option<JsonPath> {
 mod tests {
     use super::*;
     use crate::verification;
-    use turnbuckle_domain::{Violations, WithoutId};
+    use turnbuckle_domain::Violations;
 
     fn json(text: &str) -> Locator {
         Locator::Json(scheme::JsonPath::parse(text).unwrap())

@@ -101,7 +101,7 @@ pub use model::{
 pub use preset::{EventRule, Evidence, Preset, preset, presets};
 pub use proof::{
     Algorithm, AlgorithmRule, BodyHashClaim, Encoding, JwtAlgorithm, JwtProof, KeyDigest,
-    KeyEncoding, KeyRule, Proof, SignatureProof, SignatureSyntax, UrlHashClaim,
+    KeyEncoding, KeyRule, Proof, SignatureProof, SignatureSyntax, TokenClaim, UrlHashClaim,
 };
 pub use refusal::{Refusal, Role};
 pub use request::{Context, Request};

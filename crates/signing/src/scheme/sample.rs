@@ -164,6 +164,8 @@ fn fill(draft: &mut Draft, scheme: &Scheme, order: &SampleOrder<'_>) -> Result<(
         }
     }
     draft.reserve_items(items);
+    // An empty form would be no body at all.
+    draft.put(&Locator::Form(FILLER.to_owned()), None, FILLER);
     Ok(())
 }
 
@@ -240,10 +242,14 @@ fn sign_token(
     let body = draft.body();
     let sample = draft.sample(order.url, body);
     let mut claims = Map::new();
-    let seconds = order.context.now_unix_ms.div_euclid(1000);
-    claims.insert("iat".into(), json!(seconds));
-    claims.insert("exp".into(), json!(seconds.saturating_add(proof.max_age_seconds.into())));
-    for (name, expected) in [("iss", &proof.issuer), ("aud", &proof.audience)] {
+    if !proof.timeless {
+        let seconds = order.context.now_unix_ms.div_euclid(1000);
+        claims.insert("iat".into(), json!(seconds));
+        claims.insert("exp".into(), json!(seconds.saturating_add(proof.max_age_seconds.into())));
+    }
+    let parties = [("iss", proof.issuer.as_ref()), ("aud", proof.audience.as_ref())];
+    let further = proof.claims.iter().map(|rule| (rule.claim.as_str(), Some(&rule.expected)));
+    for (name, expected) in parties.into_iter().chain(further) {
         let text = match expected {
             None => continue,
             Some(Expected::Text(text)) => text.as_str(),
