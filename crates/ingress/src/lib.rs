@@ -22,6 +22,8 @@ mod answer;
 mod body;
 mod config;
 mod event;
+mod fetched;
+mod grpc;
 mod keys;
 mod limits;
 mod listener;

@@ -1,14 +1,20 @@
 //! From a request to its answer, step by step.
 
+mod asked;
 mod outcome;
 mod reading;
 mod taking;
+mod trial;
+mod trial_words;
+
+pub(crate) use trial::{Captured, Trial, TrialOrder, TrialOutcome, TrialStep};
 
 use crate::{
     answer::{Answer, Problem, handshake},
     body::{BodyMemory, HeldBody, discard},
     config::{SourceEntry, SourceHandle},
     event::{Mapped, Message, NoEvent},
+    fetched::FetchedKeys,
     metrics::Outcome,
     receipts::ReceiptQueue,
     verify::{Judged, Signer, judge},
@@ -22,9 +28,9 @@ use std::{net::IpAddr, sync::Arc};
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
-    SecretSealer, Timestamp, source_limits,
+    SecretLearning, SecretSealer, Timestamp, source_limits,
 };
-use turnbuckle_signing::scheme::Request;
+use turnbuckle_signing::scheme::{HandshakeReply, Request, SchemeKey};
 
 /// Everything a request needs.
 pub(crate) struct Pipeline {
@@ -33,6 +39,8 @@ pub(crate) struct Pipeline {
     pub(crate) sealer: Arc<dyn SecretSealer>,
     pub(crate) receipts: ReceiptQueue,
     pub(crate) memory: BodyMemory,
+    pub(crate) fetched: FetchedKeys,
+    pub(crate) learning: Arc<dyn SecretLearning>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
 }
@@ -115,8 +123,12 @@ impl Pipeline {
 
     /// Does what the request is about.
     async fn decide(&self, received: Received) -> (Answer, Outcome) {
-        match self.examine(&received) {
-            Examined::Refused { reason, signer } => {
+        let fetched = match self.fetched_key(&received).await {
+            Ok(fetched) => fetched,
+            Err(no_key) => return self.without_key(received, no_key),
+        };
+        match self.examine(&received, fetched.as_deref()) {
+            Examined::Refused { reason, signer, .. } => {
                 let answer = Problem::Unauthorized.answer();
                 let mut ending = Ending::of(ReceiptDecision::Refused, reason, &answer);
                 ending.signer = signer;
@@ -129,13 +141,15 @@ impl Pipeline {
                 self.receipts.leave(self.receipt(received, ending));
                 (answer, Outcome::Handshake)
             }
+            Examined::Offer { name, reply } => self.learn(received, name, reply).await,
+            Examined::Confirmation { url, signer } => self.confirm(received, &url, signer).await,
             Examined::Unsupported { signer } => self.unsupported(received, signer),
             Examined::Theirs { signer, mapped } => self.take(received, signer, mapped).await,
         }
     }
 
     /// Verifies over the exact bytes, and only then reads what they say (I9). Waits for nothing.
-    fn examine(&self, received: &Received) -> Examined {
+    fn examine(&self, received: &Received, fetched: Option<&SchemeKey>) -> Examined {
         let url = received.url();
         let headers = Headers(&received.parts.headers);
         let request = Request {
@@ -144,17 +158,19 @@ impl Pipeline {
             headers: &headers,
             body: &received.body.bytes,
         };
-        match judge(&received.entry, &request, self.sealer.as_ref(), received.at) {
+        match judge(&received.entry, &request, fetched, self.sealer.as_ref(), received.at) {
             Judged::Refused { kind, reason, signer } => {
                 counter!("turnbuckle_ingress_refusals_total", "reason" => kind).increment(1);
                 if let Some(signer) = signer.filter(|signer| signer.state == KeyState::Revoked) {
                     alarm(received, signer);
                 }
-                Examined::Refused { reason, signer }
+                Examined::Refused { kind, reason, signer }
             }
             Judged::Handshake { name, reply, signer } => {
                 Examined::Handshake { name, answer: handshake(reply), signer }
             }
+            Judged::Offer { name, reply } => Examined::Offer { name, reply },
+            Judged::Confirmation { url, signer } => Examined::Confirmation { url, signer },
             Judged::Theirs { signer, message_id } => {
                 let state = signer.state.as_str();
                 counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
@@ -188,8 +204,10 @@ impl Pipeline {
 
 /// What a request is, and what it says.
 enum Examined {
-    Refused { reason: String, signer: Option<Signer> },
+    Refused { kind: &'static str, reason: String, signer: Option<Signer> },
     Handshake { name: String, answer: Answer, signer: Option<Signer> },
+    Offer { name: String, reply: HandshakeReply },
+    Confirmation { url: String, signer: Signer },
     Unsupported { signer: Signer },
     Theirs { signer: Signer, mapped: Result<Vec<Result<Mapped, NoEvent>>, NoEvent> },
 }
@@ -258,7 +276,7 @@ fn takes_type(limits: &turnbuckle_domain::IntakeLimits, content_type: &str) -> b
 fn alarm(received: &Received, signer: Signer) {
     counter!("turnbuckle_ingress_revoked_key_uses_total").increment(1);
     let source = received.entry.source().id;
-    tracing::error!(source.id = %source, key.id = %signer.key, "a revoked key is in use");
+    tracing::error!(source.id = %source, key.id = ?signer.key, "a revoked key is in use");
 }
 
 /// What the mapping said, in the words of a receipt.

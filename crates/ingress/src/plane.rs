@@ -3,6 +3,7 @@
 use crate::{
     body::BodyMemory,
     config::{SourceFollower, SourceHandle},
+    fetched::FetchedKeys,
     listener,
     pipeline::Pipeline,
     receipts::{ReceiptQueue, sweep},
@@ -10,9 +11,11 @@ use crate::{
 use std::{convert::Infallible, sync::Arc};
 use tokio::net::TcpListener;
 use turnbuckle_domain::{
-    Clock, ConfigSource, EventIntake, IdGenerator, Random, ReceiptLog, SecretSealer, StoreError,
+    Clock, ConfigSource, DocumentFetch, EventIntake, IdGenerator, Random, ReceiptLog,
+    SecretLearning, SecretSealer, StoreError,
 };
 use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
+use turnbuckle_signing::scheme::TrustAnchor;
 
 /// What the plane is made of.
 pub struct IngressParts {
@@ -28,6 +31,12 @@ pub struct IngressParts {
     pub random: Arc<dyn Random>,
     /// Opens verification keys.
     pub sealer: Arc<dyn SecretSealer>,
+    /// Fetches keys of senders, and confirms subscriptions.
+    pub fetch: Arc<dyn DocumentFetch>,
+    /// Who may have issued the certificates of senders.
+    pub anchors: Vec<TrustAnchor<'static>>,
+    /// Keeps secrets that senders choose.
+    pub learning: Arc<dyn SecretLearning>,
 }
 
 /// The plane, before and while it listens.
@@ -57,6 +66,8 @@ impl IngressPlane {
             receipts,
             memory: BodyMemory::default(),
             ids: IdGenerator::new(Arc::clone(&parts.clock), parts.random),
+            fetched: FetchedKeys::new(parts.fetch, parts.anchors, Arc::clone(&parts.clock)),
+            learning: parts.learning,
             clock: parts.clock,
         };
         Ok(Self { pipeline: Arc::new(pipeline), sources })
@@ -66,6 +77,10 @@ impl IngressPlane {
     #[must_use]
     pub fn sources(&self) -> SourceHandle {
         self.sources.clone()
+    }
+
+    pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::clone(&self.pipeline)
     }
 
     /// Starts to listen.

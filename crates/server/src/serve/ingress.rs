@@ -1,9 +1,10 @@
 //! The ingress of this process, and what takes its events.
 
-use super::{Base, nodes::Sources};
+use super::{Base, api::RouteMaker, nodes::Sources, outbound::GuardedDocuments};
 use std::sync::Arc;
+use turnbuckle_control_plane::KeyLearner;
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
-use turnbuckle_domain::Propagation;
+use turnbuckle_domain::{ConfigSource, IdGenerator, Propagation};
 use turnbuckle_ingress::{IngressParts, IngressPlane};
 use turnbuckle_runtime::Supervisor;
 
@@ -16,19 +17,61 @@ pub(super) async fn start(
     delivery: Option<&DeliveryPlane>,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
+    start_on(base, sources.of_ingress(base), delivery, supervisor).await
+}
+
+/// Tests of sources: with the ingress of this process, or with its pipeline alone, which listens to
+/// nobody.
+pub(super) async fn tests(
+    base: &Base,
+    ingress: Option<&IngressPlane>,
+    delivery: Option<&DeliveryPlane>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<RouteMaker> {
+    let service = match ingress {
+        Some(plane) => plane.source_tests_service(),
+        None => {
+            let config = base.store.config_source();
+            start_on(base, config, delivery, supervisor).await?.source_tests_service()
+        }
+    };
+    Ok(Box::new(move |routes| {
+        routes.add_service(service);
+    }))
+}
+
+async fn start_on(
+    base: &Base,
+    config: Arc<dyn ConfigSource>,
+    delivery: Option<&DeliveryPlane>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<IngressPlane> {
     let intake = match delivery {
         Some(plane) => plane.intake(),
         None => start_intake(intake_parts(base), supervisor).await?,
     };
     let parts = IngressParts {
-        config: sources.of_ingress(base),
+        config,
         intake,
         receipts: Arc::clone(&base.store.receipts),
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
+        fetch: Arc::new(GuardedDocuments(Arc::clone(&base.guard))),
+        anchors: base.guard.trust_anchors().to_vec(),
+        learning: Arc::new(learner(base)),
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
+}
+
+/// Keeps offered secrets as the control plane would, in the store that this process has.
+fn learner(base: &Base) -> KeyLearner {
+    KeyLearner {
+        store: Arc::clone(&base.store.config),
+        sealer: Arc::clone(&base.sealer),
+        ids: IdGenerator::new(Arc::clone(&base.clock), Arc::clone(&base.random)),
+        clock: Arc::clone(&base.clock),
+    }
 }
 
 fn intake_parts(base: &Base) -> IntakeParts {

@@ -10,6 +10,7 @@ mod issuers;
 mod json;
 mod key_upkeep;
 mod nodes;
+mod outbound;
 mod quotas;
 mod welcome;
 
@@ -216,6 +217,10 @@ async fn start_planes(
     if let Some(plane) = &ingress {
         sources.report_ingress(&base, supervisor, plane.sources());
     }
+    let source_tests = match args.has(Role::ControlPlane) {
+        true => Some(ingress::tests(&base, ingress.as_ref(), delivery.as_ref(), supervisor).await?),
+        false => None,
+    };
     let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
@@ -254,6 +259,7 @@ async fn start_planes(
         control_plane,
         distribution,
         delivery,
+        source_tests,
         callers,
         clock,
         dev: args.dev,
