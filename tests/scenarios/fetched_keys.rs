@@ -29,7 +29,10 @@ use turnbuckle_proto::v1::{
     AlgorithmRule, CertificateKeySource, CreateSourceRequest, ExpectedValue, JwtAlgorithm,
     JwtProof, KeyEncoding, KeyRule, KeySetKeySource, Locator, SignatureEncoding, SignatureProof,
     Source, TemplatePart, TemplateToken, VerificationAlgorithm, VerificationScheme,
-    expected_value::Value, locator::At, source::Verification, template_part::Part,
+    expected_value::Value,
+    locator::At,
+    source::Verification,
+    template_part::Part,
     verification_scheme::{KeySource, Proof},
 };
 use turnbuckle_tests::{Home, Scene, Server, StoreKind, http::Answer, sender};
@@ -62,11 +65,8 @@ impl Site {
             .with_single_cert(vec![certificate.der().clone()], private)?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let site = Self {
-            address: listener.local_addr()?,
-            pages: Arc::default(),
-            asked: Arc::default(),
-        };
+        let site =
+            Self { address: listener.local_addr()?, pages: Arc::default(), asked: Arc::default() };
         let (pages, asked) = (Arc::clone(&site.pages), Arc::clone(&site.asked));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -76,8 +76,7 @@ impl Site {
                 let head = String::from_utf8_lossy(&head[..length]).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 asked.fetch_add(1, Ordering::SeqCst);
-                let page =
-                    pages.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+                let page = pages.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
                 let (status, body) = match page {
                     Some(body) => ("200 OK", body),
                     None => ("404 Not Found", String::new()),
@@ -119,7 +118,7 @@ impl Place {
         let site = Site::open(&root).await?;
         let Some(home) = Home::new(StoreKind::Embedded).await? else { return Ok(None) };
         let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), root.pem())?;
+        std::fs::write(file.path(), pem(root.der()))?;
         let path = file.path().to_str().context("a path of text")?;
         let server = Server::start_in(&home, &["--extra-ca-file", path]).await?;
         let scene = Scene::set(&server).await?;
@@ -147,6 +146,12 @@ impl Place {
     ) -> anyhow::Result<Answer> {
         sender::post(self.server.ingress, &source.ingest_path, headers, body.as_bytes()).await
     }
+}
+
+/// A certificate as text.
+fn pem(der: &[u8]) -> String {
+    let text = BASE64.encode(der);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }
 
 fn at(at: At) -> Option<Locator> {
@@ -260,9 +265,7 @@ fn certificates(host: &str, leaf_alone: bool) -> VerificationScheme {
                 key: pem_rule(),
                 ..AlgorithmRule::default()
             }],
-            template: vec![TemplatePart {
-                part: Some(Part::Token(TemplateToken::Body.into())),
-            }],
+            template: vec![TemplatePart { part: Some(Part::Token(TemplateToken::Body.into())) }],
             ..SignatureProof::default()
         })),
         key_source: Some(KeySource::Certificate(CertificateKeySource {
@@ -289,11 +292,12 @@ fn certificate(
 ) -> anyhow::Result<(SigningKey, String)> {
     let pair = KeyPair::generate()?;
     let leaf = CertificateParams::new(vec![subject.to_owned()])?.signed_by(&pair, issuer)?;
-    Ok((signing_key(&pair)?, leaf.pem()))
+    Ok((signing_key(&pair)?, pem(leaf.der())))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_fetched_once_from_the_listed_host_and_must_be_genuine() -> anyhow::Result<()> {
+async fn certificates_are_fetched_once_from_the_listed_host_and_must_be_genuine()
+-> anyhow::Result<()> {
     let place = or_skip!(Place::set().await?);
     let (key, pem) = certificate(&place.root, SUBJECT)?;
     let (foreign, foreign_pem) = certificate(&authority()?, SUBJECT)?;
@@ -328,7 +332,8 @@ async fn certificates_are_fetched_once_from_the_listed_host_and_must_be_genuine(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_is_confirmed_at_the_listed_host_only_and_only_when_it_is_signed() -> anyhow::Result<()> {
+async fn a_subscription_is_confirmed_at_the_listed_host_only_and_only_when_it_is_signed()
+-> anyhow::Result<()> {
     let place = or_skip!(Place::set().await?);
     let (key, pem) = certificate(&place.root, SUBJECT)?;
     place.site.put("/good.pem", pem);
@@ -348,7 +353,8 @@ async fn a_subscription_is_confirmed_at_the_listed_host_only_and_only_when_it_is
     let answer = place.post(&source, &signed(&key, cert(), &good), &good).await?;
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(place.site.asked(), 2);
-    for elsewhere in ["https://169.254.169.254/?x", "http://127.0.0.1/?x", "https://127.0.0.1:1/?x"] {
+    for elsewhere in ["https://169.254.169.254/?x", "http://127.0.0.1/?x", "https://127.0.0.1:1/?x"]
+    {
         let body = question(elsewhere);
         assert_eq!(place.post(&source, &signed(&key, cert(), &body), &body).await?.status, 401);
     }

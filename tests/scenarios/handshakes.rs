@@ -22,12 +22,11 @@ fn signed(name: &str, secret: &str, wishes: &[(&str, &str)]) -> anyhow::Result<S
     let verifier = Verifier::new(preset.scheme.clone())?;
     let wishes: Vec<Wish> = wishes
         .iter()
-        .map(|(at, text)| {
-            Ok(Wish { at: at.parse()?, items: None, text: (*text).to_owned() })
-        })
+        .map(|(at, text)| Ok(Wish { at: at.parse()?, items: None, text: (*text).to_owned() }))
         .collect::<anyhow::Result<_>>()?;
     let context = Context { now_unix_ms: unix_now() * 1000, settings: &[] };
-    let order = SampleOrder { url: "https://h.example/x", message_id: "m_1", wishes: &wishes, context };
+    let order =
+        SampleOrder { url: "https://h.example/x", message_id: "m_1", wishes: &wishes, context };
     let sample = verifier.sample(&verifier.key(secret)?, &order)?;
     let headers = sample.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
     Ok(Signed { headers: headers.collect(), body: String::from_utf8(sample.body)? })
@@ -118,8 +117,7 @@ async fn zoom_is_answered_with_the_key_that_it_signs_with() -> anyhow::Result<()
     };
     keys.clone().stage_key(stage).await?;
     let token = "qgg8vlvZRS6UYooatFL8Aw";
-    let wishes =
-        [("json:event", "endpoint.url_validation"), ("json:payload.plainToken", token)];
+    let wishes = [("json:event", "endpoint.url_validation"), ("json:payload.plainToken", token)];
     for secret in [SECRET, NEXT] {
         let question = signed("zoom", secret, &wishes)?;
         let answer = ask(&zoom, "POST", "", &question.headers, &question.body).await?;
@@ -134,8 +132,7 @@ async fn zoom_is_answered_with_the_key_that_it_signs_with() -> anyhow::Result<()
 /// HMAC-SHA256 in hex, made by the other half of the crate.
 fn mac(secret: &str, text: &str) -> anyhow::Result<String> {
     let key = turnbuckle_signing::SigningKey::hmac(secret.as_bytes())?;
-    let message =
-        turnbuckle_signing::Message { id: "unused", timestamp: 0, body: text.as_bytes() };
+    let message = turnbuckle_signing::Message { id: "unused", timestamp: 0, body: text.as_bytes() };
     let options = turnbuckle_signing::SignerOptions::default();
     let headers = turnbuckle_signing::sign(
         turnbuckle_signing::Profile::HubSha256,
@@ -188,7 +185,8 @@ async fn questions_in_the_query_are_answered_only_as_asked() -> anyhow::Result<(
 async fn braintree_is_answered_and_signs_no_payload_for_strangers() -> anyhow::Result<()> {
     let asker = or_skip!(Asker::new().await?);
     let source = asker.source("braintree", &[("public_key", "our-public-key")]).await?;
-    let answer = ask(&source, "GET", "?bt_challenge=20f9f8ed05f77439fe955c977e4c8a53", "", "").await?;
+    let answer =
+        ask(&source, "GET", "?bt_challenge=20f9f8ed05f77439fe955c977e4c8a53", "", "").await?;
     assert_eq!(answer.status, 200);
     assert!(answer.body.starts_with("our-public-key|"), "{}", answer.body);
     // A payload: base64 of XML.

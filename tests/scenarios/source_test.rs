@@ -17,9 +17,8 @@ on_both_stores!(a_sample_is_stored_only_when_it_is_meant);
 
 /// The steps that stopped a request.
 fn stopped(answer: &TestSourceResponse) -> Vec<&str> {
-    let failed = |step: &&turnbuckle_proto::v1::SourceTestStep| {
-        step.outcome() == SourceTestOutcome::Failed
-    };
+    let failed =
+        |step: &&turnbuckle_proto::v1::SourceTestStep| step.outcome() == SourceTestOutcome::Failed;
     answer.steps.iter().filter(failed).map(|step| step.step.as_str()).collect()
 }
 
@@ -39,7 +38,8 @@ async fn a_sample_is_stored_only_when_it_is_meant(kind: StoreKind) -> anyhow::Re
     let stripe = Sender::of(&scene, &server, "stripe", SECRET).await?;
     let name = stripe.source.name.clone();
     let dry =
-        test(&scene, TestSourceRequest { name: name.clone(), ..TestSourceRequest::default() }).await?;
+        test(&scene, TestSourceRequest { name: name.clone(), ..TestSourceRequest::default() })
+            .await?;
     assert!(dry.accepted, "{dry:?}");
     assert_eq!(stopped(&dry), Vec::<&str>::new());
     assert_eq!((dry.http_status, dry.event.as_str()), (202, ""));
@@ -94,7 +94,8 @@ fn holds_a_secret(preset: &SourcePreset) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sample_of_every_preset_becomes_an_event_or_says_why_there_is_none() -> anyhow::Result<()> {
+async fn a_sample_of_every_preset_becomes_an_event_or_says_why_there_is_none() -> anyhow::Result<()>
+{
     let server = or_skip!(Server::start(StoreKind::Embedded, &[]).await?);
     let scene = Scene::set(&server).await?;
     let page = ListSourcePresetsRequest { page_size: 500, ..ListSourcePresetsRequest::default() };
@@ -131,10 +132,9 @@ async fn a_captured_request_is_explained_without_its_sender() -> anyhow::Result<
     let body = r#"{"id":"evt_1","type":"charge.succeeded"}"#;
     let try_it = async |secret: &str, at: i64, body: &str, signed: &str| {
         let headers = sender::stripe(secret, at, signed)?;
-        let headers = headers.into_iter().map(|(name, value)| CapturedHeader {
-            name: name.to_owned(),
-            value,
-        });
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| CapturedHeader { name: name.to_owned(), value });
         let request = CapturedRequest {
             headers: headers.collect(),
             body: body.as_bytes().to_vec(),
@@ -172,7 +172,8 @@ async fn a_source_without_a_key_and_a_foreign_key_say_what_to_do() -> anyhow::Re
     let github = Sender::of(&scene, &server, "github", "").await?;
     let name = github.source.name.clone();
     let none =
-        test(&scene, TestSourceRequest { name: name.clone(), ..TestSourceRequest::default() }).await?;
+        test(&scene, TestSourceRequest { name: name.clone(), ..TestSourceRequest::default() })
+            .await?;
     assert_eq!(stopped(&none), ["sample"]);
     assert!(none.summary.contains("Stage one"), "{}", none.summary);
     let key = "tenants/other/sources/x/keys/key_00000000000000000000000000".to_owned();

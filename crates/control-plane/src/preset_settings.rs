@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 use turnbuckle_domain::{
-    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, ValuePart, ValueSource,
-    WithoutId, source_limits,
+    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, UnknownVersionMode,
+    Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
@@ -18,10 +18,21 @@ pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
     }
 }
 
+/// Senders of our own making: they are told what they send wrong. Others take a refusal for a fault of
+/// the receiver, try again, and switch the webhook off; so what they sign is kept.
+const OWN: [&str; 2] = ["hub", "turnbuckle"];
+
 /// The settings that a preset knows.
 pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
+    let is_own = OWN.contains(&preset.name.as_str());
+    let unprocessable = if is_own { Unprocessable::Refuse } else { Unprocessable::DeadLetter };
+    let unknown_version = match is_own {
+        true => UnknownVersionMode::Refuse,
+        false => UnknownVersionMode::DeadLetter,
+    };
     SourceSettings {
-        event: event(&preset.event),
+        event: EventMapping { unknown_version, ..event(&preset.event) },
+        unprocessable,
         dedup: Dedup {
             event_id: event_id(&preset.event),
             window: Duration::from_secs(preset.dedup_window_seconds.into())
@@ -103,6 +114,27 @@ mod tests {
             let tolerance = verification::tolerance(&preset.scheme);
             settings.check("source", tolerance, &mut violations);
             assert!(violations.finish().is_ok(), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn what_others_sign_is_kept_and_our_own_senders_are_told() {
+        for preset in scheme::presets() {
+            let settings = of_preset(preset);
+            let is_own = matches!(preset.name.as_str(), "hub" | "turnbuckle");
+            assert_eq!(settings.unprocessable == Unprocessable::Refuse, is_own, "{}", preset.name);
+            let refuses = settings.event.unknown_version == UnknownVersionMode::Refuse;
+            assert_eq!(refuses, is_own, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn every_preset_reads_a_type_of_every_request() {
+        for preset in scheme::presets().iter().filter(|preset| preset.name != "standard-webhooks") {
+            let settings = of_preset(preset);
+            let own = matches!(preset.name.as_str(), "hub" | "turnbuckle");
+            // Without a place, the usual fields are read.
+            assert!(own || !settings.event.event_type.is_empty(), "{}", preset.name);
         }
     }
 

@@ -225,8 +225,7 @@ impl Pipeline {
                 Ok(None)
             }
             Examined::Confirmation { signer, .. } => {
-                words::verified(trial, received, signer);
-                trial.passed("handshake", words::CONFIRMATION);
+                words::confirmation(trial, received, signer);
                 Ok(None)
             }
             Examined::Unsupported { signer } => {

@@ -13,7 +13,7 @@ use turnbuckle_signing::scheme::{Proof, Sample, SampleError};
 /// Ids told of one batch: the rest is counted.
 const IDS_TOLD: usize = 5;
 
-pub(super) const CONFIRMATION: &str =
+const CONFIRMATION: &str =
     "it asks for a subscription to be confirmed: its address is fetched through the egress guard";
 pub(super) const DELIVERED: &str =
     "it was taken as if its sender had sent it: see the receipt, and the deliveries of its event";
@@ -87,18 +87,27 @@ pub(super) fn handshake(
     name: &str,
     signer: Option<Signer>,
 ) {
-    if let Some(signer) = signer {
-        verified(trial, received, signer);
-    } else {
-        trial.skipped("signature", "the handshake is answered without one");
-    }
     trial.passed("handshake", format!("it is the handshake {name}: answered, and no event"));
+    match signer {
+        Some(signer) => proven(trial, received, signer),
+        None => trial.skipped("signature", "the handshake is answered without one"),
+    }
+}
+
+/// What judging found for a request for a confirmation.
+pub(super) fn confirmation(trial: &mut Trial, received: &Received, signer: Signer) {
+    trial.passed("handshake", CONFIRMATION);
+    proven(trial, received, signer);
 }
 
 /// What judging found for a request that is theirs.
 pub(super) fn verified(trial: &mut Trial, received: &Received, signer: Signer) {
-    trial.key = signer.key;
     no_handshake(trial, received);
+    proven(trial, received, signer);
+}
+
+fn proven(trial: &mut Trial, received: &Received, signer: Signer) {
+    trial.key = signer.key;
     trial.passed("signature", signed_by(signer));
     time(trial, received, signer);
     claims(trial, received, true, "");

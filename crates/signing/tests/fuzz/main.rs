@@ -25,7 +25,7 @@ const SEEDS: [&[u8]; 14] = [
 ];
 
 /// Inputs made of each seed.
-const EACH: usize = 40;
+const EACH: usize = 12;
 
 fn inputs() -> Vec<Vec<u8>> {
     let mut random = StdRng::seed_from_u64(7);
