@@ -8,7 +8,7 @@ use p256::{
     ecdsa::{DerSignature, Signature, SigningKey, signature::Signer},
     pkcs8::DecodePrivateKey as _,
 };
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -40,8 +40,9 @@ use turnbuckle_tests::{Home, Scene, Server, StoreKind, http::Answer, sender};
 /// The name that certificates of the sender are for.
 const SUBJECT: &str = "webhooks.sender.example";
 
-fn authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> {
+fn authority(name: &str) -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> {
     let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
@@ -114,7 +115,7 @@ struct Place {
 
 impl Place {
     async fn set() -> anyhow::Result<Option<Self>> {
-        let root = authority()?;
+        let root = authority("ours")?;
         let site = Site::open(&root).await?;
         let Some(home) = Home::new(StoreKind::Embedded).await? else { return Ok(None) };
         let file = tempfile::NamedTempFile::new()?;
@@ -300,7 +301,7 @@ async fn certificates_are_fetched_once_from_the_listed_host_and_must_be_genuine(
 -> anyhow::Result<()> {
     let place = or_skip!(Place::set().await?);
     let (key, pem) = certificate(&place.root, SUBJECT)?;
-    let (foreign, foreign_pem) = certificate(&authority()?, SUBJECT)?;
+    let (foreign, foreign_pem) = certificate(&authority("theirs")?, SUBJECT)?;
     let (misnamed, misnamed_pem) = certificate(&place.root, "other.example")?;
     place.site.put("/good.pem", pem);
     place.site.put("/foreign.pem", foreign_pem);

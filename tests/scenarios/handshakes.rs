@@ -242,8 +242,16 @@ async fn a_secret_that_the_sender_chooses_is_learned_once_and_used_at_once(
     let taken = ask(&asana, "POST", "", &signed(OFFERED)?, body).await?;
     assert_eq!(taken.status, 202, "{}", taken.body);
     // Another one never replaces it.
-    assert_eq!(ask(&asana, "POST", "", &offer("another-secret"), "{}").await?.status, 401);
-    assert_eq!(ask(&asana, "POST", "", &signed("another-secret")?, body).await?.status, 401);
+    assert_eq!(
+        ask(&asana, "POST", "", &offer("another secret, which comes too late"), "{}").await?.status,
+        401
+    );
+    assert_eq!(
+        ask(&asana, "POST", "", &signed("another secret, which comes too late")?, body)
+            .await?
+            .status,
+        401
+    );
     let name = format!("{}/keyRing", asana.source.name);
     let ring = scene.client.keys().get_key_ring(GetKeyRingRequest { name }).await?.into_inner();
     assert_eq!((ring.keys.len(), ring.keys[0].state()), (1, KeyState::Active));

@@ -149,6 +149,10 @@ impl Pipeline {
             trial.failed("sample", words::cannot_sign(SampleError::FetchedKey));
             return None;
         }
+        if verifier.scheme().needs_private_key() {
+            trial.failed("sample", words::cannot_sign(SampleError::PublicKey));
+            return None;
+        }
         let keys = entry.keys.signing(&opener, at);
         let Some(key) = chosen(&keys, wanted, at) else {
             trial.failed("sample", words::no_key(wanted));

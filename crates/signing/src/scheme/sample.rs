@@ -18,7 +18,7 @@ use super::entry::encode_text;
 use super::handshake::Expected;
 use super::key::{SchemeKey, SchemeKeyError};
 use super::model::{ClaimValue, Scheme, UrlVariant};
-use super::proof::{JwtProof, Proof, SignatureProof};
+use super::proof::{JwtAlgorithm, JwtProof, Proof, SignatureProof};
 use super::refusal::Refusal;
 use super::request::{Context, Request, View};
 use super::signature;
@@ -114,6 +114,23 @@ impl Verifier {
         match &scheme.proof {
             Proof::Signature(proof) => sign(draft, scheme, proof, key, order),
             Proof::Jwt(proof) => sign_token(draft, proof, key, order),
+        }
+    }
+}
+
+impl Scheme {
+    /// Whether its sender signs with a private key, so that nothing that a source holds can sign a
+    /// sample.
+    #[must_use]
+    pub fn needs_private_key(&self) -> bool {
+        match &self.proof {
+            Proof::Signature(proof) => {
+                proof.algorithms.iter().all(|rule| rule.algorithm.is_public_key())
+            }
+            Proof::Jwt(proof) => matches!(
+                proof.algorithm,
+                JwtAlgorithm::Es256 | JwtAlgorithm::Rs256 | JwtAlgorithm::EdDsa
+            ),
         }
     }
 }

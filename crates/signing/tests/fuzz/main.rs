@@ -1,7 +1,5 @@
 //! The fuzz targets over a fixed set of inputs, so that every run of the tests exercises them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod entries;
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
