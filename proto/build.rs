@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/delivery.proto",
         "turnbuckle/v1/verification.proto",
         "turnbuckle/v1/source.proto",
+        "turnbuckle/v1/source_test.proto",
         "turnbuckle/v1/receipt.proto",
     ];
     for file in files {

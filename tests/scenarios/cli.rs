@@ -102,6 +102,23 @@ impl Person {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_tried_step_by_step_and_its_exit_says_how_it_went() -> anyhow::Result<()> {
+    let person = or_skip!(Person::at_a_new_server().await?);
+    person.says(&["source", "create", "shop", "--preset", "github", "--generate-secret"])?;
+    let told = person.says(&["source", "test", "shop"])?;
+    for step in ["sample", "limits", "signature", "event", "dedup", "answer"] {
+        assert!(told.contains(&format!("ok {step}")), "{told}");
+    }
+    assert!(told.contains("Nothing was stored"), "{told}");
+    let file = person.directory.path().join("captured.txt");
+    std::fs::write(&file, "POST /in/x HTTP/1.1\nX-Hub-Signature-256: sha256=00\n\n{}")?;
+    let output = person.runs(&["source", "test", "shop", "--request", "captured.txt"])?;
+    let told = String::from_utf8(output.stdout)?;
+    assert!(!output.status.success() && told.contains("NO signature"), "{told}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_published_file_arrives_byte_for_byte() -> anyhow::Result<()> {
     let receiver = Receiver::start(Script::default()).await?;

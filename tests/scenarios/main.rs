@@ -40,7 +40,9 @@ mod disable;
 mod egress;
 mod event_types;
 mod event_types_cli;
+mod fetched_keys;
 mod filters;
+mod handshakes;
 mod happy;
 mod idempotent_config;
 mod ingress;
@@ -68,6 +70,7 @@ mod secrets;
 mod sharing;
 mod shutdown;
 mod slow;
+mod source_test;
 mod sources_config;
 mod startup;
 

@@ -54,8 +54,8 @@ use proto::{
     key_rings_client::KeyRingsClient, key_tests_client::KeyTestsClient,
     keyring_client::KeyringClient, keys_client::KeysClient, nodes_client::NodesClient,
     receipts_client::ReceiptsClient, retry_policies_client::RetryPoliciesClient,
-    sources_client::SourcesClient, subscriptions_client::SubscriptionsClient,
-    tenants_client::TenantsClient,
+    source_tests_client::SourceTestsClient, sources_client::SourcesClient,
+    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{
@@ -142,6 +142,8 @@ impl Client {
     accessors! {
         /// Sources.
         sources: SourcesClient;
+        /// Tests of sources.
+        source_tests: SourceTestsClient;
         /// What the ingress decided, request by request.
         receipts: ReceiptsClient;
         /// Tenants.

@@ -39,6 +39,7 @@ mod event_type_version;
 mod grpc;
 mod headers;
 mod kept;
+mod key_learning;
 mod key_material;
 mod key_owner;
 mod key_pause;
@@ -65,6 +66,7 @@ mod write;
 pub use configuration::{Distribution, DistributionParts};
 pub use convert::scheme_message;
 pub use dependencies::Dependencies;
+pub use key_learning::KeyLearner;
 pub use key_upkeep::KeyUpkeep;
 pub use sweep::{Sweeper, Swept};
 

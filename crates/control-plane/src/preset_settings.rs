@@ -3,15 +3,12 @@
 use std::time::Duration;
 use turnbuckle_domain::{
     Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, UnknownVersionMode,
-    Unprocessable, ValuePart, ValueSource, source_limits,
+    Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
 /// Between the values that name an event together.
 const ID_SEPARATOR: &str = ":";
-
-/// The presets of our own contracts.
-const OWN: [&str; 2] = ["turnbuckle", "hub"];
 
 /// The settings of a source that says nothing.
 pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
@@ -21,6 +18,14 @@ pub(crate) fn filled(choice: &SchemeChoice) -> SourceSettings {
     }
 }
 
+/// Presets whose requests name no event, are tried again for longer than the hash of a body is remembered
+/// by default, and differ from event to event by the times inside: equal bodies are repeats.
+const REPEATED_WITHOUT_ID: [&str; 4] = ["calcom", "calendly", "lemon-squeezy", "retell"];
+
+/// Senders of our own making: they are told what they send wrong. Others take a refusal for a fault of
+/// the receiver, try again, and switch the webhook off; so what they sign is kept.
+const OWN: [&str; 2] = ["hub", "turnbuckle"];
+
 /// The settings that a preset knows.
 pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
     // A third party cannot mend its request, and stops sending when it is refused too often: what cannot be
@@ -29,13 +34,20 @@ pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
         true => (UnknownVersionMode::Refuse, Unprocessable::Refuse),
         false => (UnknownVersionMode::DeadLetter, Unprocessable::DeadLetter),
     };
+    let window =
+        Duration::from_secs(preset.dedup_window_seconds.into()).min(source_limits::WINDOW_MAX);
+    let without_id = match REPEATED_WITHOUT_ID.contains(&preset.name.as_str()) {
+        true => WithoutId::BodyHash { window },
+        false if preset.repeats_without_id => WithoutId::Accept,
+        false => WithoutId::default(),
+    };
     SourceSettings {
         event: EventMapping { unknown_version, ..event(&preset.event) },
         unprocessable,
         dedup: Dedup {
             event_id: event_id(&preset.event),
-            window: Duration::from_secs(preset.dedup_window_seconds.into())
-                .min(source_limits::WINDOW_MAX),
+            window,
+            without_id,
             excluded_fields: preset.hash_exclude.iter().filter_map(path).collect(),
             ..Dedup::default()
         },
@@ -48,7 +60,7 @@ fn event(rule: &EventRule) -> EventMapping {
     let single =
         |at: &Option<Locator>| at.iter().filter_map(part).map(ValueSource::single).collect();
     EventMapping {
-        event_type: rule.event_type.iter().filter_map(part).map(ValueSource::single).collect(),
+        event_type: event_type(rule),
         event_version: single(&rule.version),
         occurred_at: single(&rule.time),
         items: rule.items.as_ref().and_then(path),
@@ -57,12 +69,21 @@ fn event(rule: &EventRule) -> EventMapping {
     }
 }
 
-/// One value of all the parts that name an event; none when one of them has no place in settings.
+/// Where the type stands, and the one type of senders that write none.
+fn event_type(rule: &EventRule) -> Vec<ValueSource> {
+    let fixed = rule.type_default.iter().cloned().map(ValuePart::Fixed);
+    rule.event_type.iter().filter_map(part).chain(fixed).map(ValueSource::single).collect()
+}
+
+/// One value of all the parts that name an event, and those tried after it; none when a part has no
+/// place in settings.
 fn event_id(rule: &EventRule) -> Vec<ValueSource> {
-    let parts: Option<Vec<ValuePart>> = rule.id.iter().map(part).collect();
-    let parts = parts.filter(|parts| !parts.is_empty());
-    let separator = ID_SEPARATOR.to_owned();
-    parts.map(|parts| ValueSource { parts, separator }).into_iter().collect()
+    let value = |places: &Vec<Locator>| {
+        let parts: Option<Vec<ValuePart>> = places.iter().map(part).collect();
+        let parts = parts.filter(|parts| !parts.is_empty())?;
+        Some(ValueSource { parts, separator: ID_SEPARATOR.to_owned() })
+    };
+    std::iter::once(&rule.id).chain(&rule.id_otherwise).filter_map(value).collect()
 }
 
 fn part(at: &Locator) -> Option<ValuePart> {
@@ -87,7 +108,7 @@ fn path(path: &scheme::JsonPath) -> Option<JsonPath> {
 mod tests {
     use super::*;
     use crate::verification;
-    use turnbuckle_domain::{Violations, WithoutId};
+    use turnbuckle_domain::Violations;
 
     fn json(text: &str) -> Locator {
         Locator::Json(scheme::JsonPath::parse(text).unwrap())
@@ -111,6 +132,16 @@ mod tests {
             let refuses = settings.event.unknown_version == UnknownVersionMode::Refuse;
             assert_eq!(refuses, ["hub", "turnbuckle"].contains(&preset.name.as_str()));
             assert_eq!(refuses, settings.unprocessable == Unprocessable::Refuse, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn every_preset_reads_a_type_of_every_request() {
+        for preset in scheme::presets().iter().filter(|preset| preset.name != "standard-webhooks") {
+            let settings = of_preset(preset);
+            let own = matches!(preset.name.as_str(), "hub" | "turnbuckle");
+            // Without a place, the usual fields are read.
+            assert!(own || !settings.event.event_type.is_empty(), "{}", preset.name);
         }
     }
 

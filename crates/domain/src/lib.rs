@@ -45,6 +45,7 @@ mod endpoint;
 mod error;
 mod event;
 mod event_type_version;
+mod fetch;
 mod filter;
 mod id;
 mod intake;
@@ -53,6 +54,7 @@ mod key_rotation;
 mod key_standing;
 mod key_usage;
 mod labels;
+mod learning;
 mod name;
 mod node;
 mod operation;
@@ -99,6 +101,7 @@ pub use event_type_version::{
     Compatibility, EventTypeVersion, InvalidVersionName, UnknownVersion, VersionName, VersionsSeen,
     version_limits,
 };
+pub use fetch::{DocumentFetch, FetchFault, FetchedDocument};
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
     ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid,
@@ -118,6 +121,7 @@ pub use key_usage::{
     SignedAnswers, Signers, key_usage_limits,
 };
 pub use labels::Labels;
+pub use learning::{Learned, OfferedSecret, SecretLearning};
 pub use name::{ResourceId, TypeName};
 pub use node::{
     HeldSnapshot, NodeId, NodeReport, NodeReports, NodeRole, RefusedResource, ReportSink,

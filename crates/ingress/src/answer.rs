@@ -130,6 +130,11 @@ pub(crate) fn handshake(reply: HandshakeReply) -> Answer {
     answer
 }
 
+/// What was asked for is done.
+pub(crate) fn asked() -> Answer {
+    empty(StatusCode::OK)
+}
+
 fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;

@@ -18,7 +18,7 @@ use turnbuckle_domain::{
     EventDraft, IntakeEvent, JsonPath as DomainPath, Source, SourceSettings, Timestamp, WithoutId,
 };
 use turnbuckle_runtime::grpc::from_timestamp;
-use turnbuckle_signing::scheme::{JsonPath, Refusal, Request, Scheme};
+use turnbuckle_signing::scheme::{JsonPath, Refusal, Request, Scheme, Wish};
 use url::form_urlencoded;
 
 /// What a form is sent as.
@@ -93,6 +93,20 @@ impl Mapping {
             items: event.items.as_ref().map(items_path).transpose()?,
             order: OrderPlaces::of(settings)?,
         })
+    }
+
+    /// What a sample must hold to become an event of this type and id.
+    pub(crate) fn wishes(&self, source: &Source, event_type: &str, id: &str) -> Vec<Wish> {
+        let items = self.items.as_ref();
+        let known = source.settings.event.known_versions.first();
+        let version =
+            known.and_then(|known| self.version.first().map(|at| at.wishes(items, known)));
+        let places = [
+            (self.event_type.first(), event_type),
+            (self.event_id.as_ref().unwrap_or(&self.usual_ids).first(), id),
+        ];
+        let found = places.into_iter().filter_map(|(at, text)| Some(at?.wishes(items, text)));
+        found.chain(version).flatten().collect()
     }
 
     /// The events of a message: one, or one for each item. The outer error concerns all of it.

@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use turnbuckle_domain::{Key, KeyRing, SealContext, SecretSealer, SourceId, TenantId, Timestamp};
+use turnbuckle_domain::{
+    Key, KeyRing, KeyState, SealContext, SecretSealer, SourceId, TenantId, Timestamp,
+};
 use turnbuckle_signing::scheme::{SchemeKey, Verifier};
 
 /// Pause before a key that did not open is tried again: what opens keys may have been away, and each
@@ -66,6 +68,13 @@ impl SourceKeys {
     /// The keys that tell why a signature is not taken.
     pub(crate) fn refusing(&self, opener: &Opener<'_>, now: Timestamp) -> Vec<OpenKey<'_>> {
         self.with_material(opener, self.ring.refusing(now))
+    }
+
+    /// Every key that can sign still, but for revoked ones: those only raise alarms.
+    pub(crate) fn signing(&self, opener: &Opener<'_>, now: Timestamp) -> Vec<OpenKey<'_>> {
+        let keys = self.ring.keys.iter();
+        let keys = keys.filter(|key| key.state_at(now) != KeyState::Revoked).collect();
+        self.with_material(opener, keys)
     }
 
     fn with_material<'a>(&'a self, opener: &Opener<'_>, keys: Vec<&'a Key>) -> Vec<OpenKey<'a>> {

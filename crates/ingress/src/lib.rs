@@ -23,6 +23,8 @@ mod body;
 mod config;
 mod connections;
 mod event;
+mod fetched;
+mod grpc;
 mod heavy;
 mod keys;
 mod limits;

@@ -10,6 +10,7 @@ pub(crate) fn describe() {
         ("turnbuckle_ingress_refusals_total", "Requests not believed, by reason"),
         ("turnbuckle_ingress_key_uses_total", "Verified requests, by the state of their key"),
         ("turnbuckle_ingress_revoked_key_uses_total", "Requests signed with a revoked key: alert"),
+        ("turnbuckle_ingress_key_fetches_total", "Fetches of senders' keys, by outcome"),
         ("turnbuckle_ingress_sources_refused_total", "Sources that cannot be used here"),
         ("turnbuckle_ingress_connections_refused_total", "Connections for which there was no room"),
         (

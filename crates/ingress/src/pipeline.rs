@@ -1,17 +1,23 @@
 //! From a request to its answer, step by step.
 
+mod asked;
 mod door;
 mod ordering;
 mod outcome;
 mod reading;
 mod taking;
+mod trial;
+mod trial_words;
 mod verdict;
+
+pub(crate) use trial::{Captured, Trial, TrialOrder, TrialOutcome, TrialStep};
 
 use crate::{
     answer::{Answer, Problem, handshake},
     body::{HeldBody, Reading},
     config::{SourceEntry, SourceHandle},
     event::{Mapped, Message, NoEvent},
+    fetched::FetchedKeys,
     heavy::Heavy,
     memory::{BodyMemory, Owner},
     metrics::Outcome,
@@ -35,9 +41,9 @@ use std::{
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
-    SchemeChoice, SecretSealer, Timestamp,
+    SchemeChoice, SecretLearning, SecretSealer, Timestamp,
 };
-use turnbuckle_signing::scheme::Request;
+use turnbuckle_signing::scheme::{HandshakeReply, Request, SchemeKey};
 
 /// Everything a request needs.
 pub(crate) struct Pipeline {
@@ -51,6 +57,8 @@ pub(crate) struct Pipeline {
     pub(crate) heavy: Heavy,
     pub(crate) strangers: Strangers,
     pub(crate) proxies: TrustedProxies,
+    pub(crate) fetched: FetchedKeys,
+    pub(crate) learning: Arc<dyn SecretLearning>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
 }
@@ -151,8 +159,12 @@ impl Pipeline {
     /// Does what the request is about.
     async fn decide(&self, received: Received) -> (Answer, Outcome) {
         let length = received.body.bytes.len();
-        match self.heavy.run(length, || self.examine(&received)).await {
-            Examined::Refused { reason, signer } => {
+        let fetched = match self.fetched_key(&received).await {
+            Ok(fetched) => fetched,
+            Err(no_key) => return self.without_key(received, no_key),
+        };
+        match self.heavy.run(length, || self.examine(&received, fetched.as_deref())).await {
+            Examined::Refused { reason, signer, .. } => {
                 let answer = received.door.answer(length);
                 let mut ending = Ending::of(ReceiptDecision::Refused, reason, &answer);
                 ending.signer = signer;
@@ -174,13 +186,15 @@ impl Pipeline {
                 }
                 (answer, Outcome::Handshake)
             }
+            Examined::Offer { name, reply } => self.learn(received, name, reply).await,
+            Examined::Confirmation { url, signer } => self.confirm(received, &url, signer).await,
             Examined::Beyond { signer, fault } => self.beyond(received, signer, fault),
             Examined::Theirs { signer, mapped } => self.take(received, signer, mapped).await,
         }
     }
 
     /// Verifies over the exact bytes, and only then reads what they say (I9). Waits for nothing.
-    fn examine(&self, received: &Received) -> Examined {
+    fn examine(&self, received: &Received, fetched: Option<&SchemeKey>) -> Examined {
         let url = received.url();
         let headers = Headers(&received.parts.headers);
         let request = Request {
@@ -189,7 +203,7 @@ impl Pipeline {
             headers: &headers,
             body: &received.body.bytes,
         };
-        match judge(&received.entry, &request, self.sealer.as_ref(), received.at) {
+        match judge(&received.entry, &request, fetched, self.sealer.as_ref(), received.at) {
             Judged::Refused { kind, reason, signer } => {
                 counter!("turnbuckle_ingress_refusals_total", "reason" => kind).increment(1);
                 let spike = self.spikes.note(received.entry.source(), kind, received.at);
@@ -197,12 +211,14 @@ impl Pipeline {
                 if let Some(signer) = signer.filter(|signer| signer.state == KeyState::Revoked) {
                     alarm(received, signer);
                 }
-                Examined::Refused { reason, signer }
+                Examined::Refused { kind, reason, signer }
             }
             Judged::Unready { reason } => Examined::Unready { reason },
             Judged::Handshake { name, reply, signer } => {
                 Examined::Handshake { name, answer: handshake(reply), signer }
             }
+            Judged::Offer { name, reply } => Examined::Offer { name, reply },
+            Judged::Confirmation { url, signer } => Examined::Confirmation { url, signer },
             Judged::Theirs { signer, message_id } => {
                 let state = signer.state.as_str();
                 counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
@@ -242,6 +258,7 @@ impl Pipeline {
 /// What a request is, and what it says.
 enum Examined {
     Refused {
+        kind: &'static str,
         reason: String,
         signer: Option<Signer>,
     },
@@ -249,6 +266,14 @@ enum Examined {
         name: String,
         answer: Answer,
         signer: Option<Signer>,
+    },
+    Offer {
+        name: String,
+        reply: HandshakeReply,
+    },
+    Confirmation {
+        url: String,
+        signer: Signer,
     },
     /// It cannot be judged here for now, and its sender has no part in that.
     Unready {
@@ -281,5 +306,5 @@ fn limited(entry: &SourceEntry) -> Problem {
 fn alarm(received: &Received, signer: Signer) {
     counter!("turnbuckle_ingress_revoked_key_uses_total").increment(1);
     let source = received.entry.source().id;
-    tracing::error!(source.id = %source, key.id = %signer.key, "a revoked key is in use");
+    tracing::error!(source.id = %source, key.id = ?signer.key, "a revoked key is in use");
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{SourceFollower, SourceHandle},
+    fetched::FetchedKeys,
     heavy::Heavy,
     listener,
     memory::BodyMemory,
@@ -14,9 +15,11 @@ use crate::{
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use turnbuckle_domain::{
-    Clock, ConfigSource, EventIntake, IdGenerator, Random, ReceiptLog, SecretSealer, StoreError,
+    Clock, ConfigSource, DocumentFetch, EventIntake, IdGenerator, Random, ReceiptLog,
+    SecretLearning, SecretSealer, StoreError,
 };
 use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
+use turnbuckle_signing::scheme::TrustAnchor;
 
 /// What the plane is made of.
 pub struct IngressParts {
@@ -36,6 +39,12 @@ pub struct IngressParts {
     pub receipt_retention: Duration,
     /// Proxies whose word on the sender's address is taken; none unless the operator says so.
     pub proxies: TrustedProxies,
+    /// Fetches keys of senders, and confirms subscriptions.
+    pub fetch: Arc<dyn DocumentFetch>,
+    /// Who may have issued the certificates of senders.
+    pub anchors: Vec<TrustAnchor<'static>>,
+    /// Keeps secrets that senders choose.
+    pub learning: Arc<dyn SecretLearning>,
 }
 
 /// The plane, before and while it listens.
@@ -72,6 +81,8 @@ impl IngressPlane {
             strangers: Strangers::default(),
             proxies: parts.proxies,
             ids: IdGenerator::new(Arc::clone(&parts.clock), parts.random),
+            fetched: FetchedKeys::new(parts.fetch, parts.anchors, Arc::clone(&parts.clock)),
+            learning: parts.learning,
             clock: parts.clock,
         };
         Ok(Self { pipeline: Arc::new(pipeline), sources })
@@ -81,6 +92,10 @@ impl IngressPlane {
     #[must_use]
     pub fn sources(&self) -> SourceHandle {
         self.sources.clone()
+    }
+
+    pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::clone(&self.pipeline)
     }
 
     /// Starts to listen.

@@ -6,7 +6,9 @@ use crate::{
 };
 use tokio::time::Instant;
 use turnbuckle_domain::{HandshakeChoice, KeyId, KeyState, SecretSealer, Timestamp};
-use turnbuckle_signing::scheme::{Context, HandshakeReply, Refusal, Request, SchemeKey, Verified};
+use turnbuckle_signing::scheme::{
+    Context, Handshake, HandshakeReply, Refusal, Request, SchemeKey, Verifier,
+};
 
 /// Microseconds of a millisecond.
 const MILLISECOND: i64 = 1_000;
@@ -15,6 +17,10 @@ const MILLISECOND: i64 = 1_000;
 pub(crate) enum Judged {
     /// A question, with its answer.
     Handshake { name: String, reply: HandshakeReply, signer: Option<Signer> },
+    /// A question that brings the secret of all later requests.
+    Offer { name: String, reply: HandshakeReply },
+    /// A verified request for an address to be fetched.
+    Confirmation { url: String, signer: Signer },
     /// An event of theirs.
     Theirs { signer: Signer, message_id: Option<MessageId> },
     /// It cannot be judged: something of ours is missing, and a sender takes a refusal as the last word.
@@ -34,81 +40,107 @@ pub(crate) struct MessageId {
 /// Which key verified, and how far the clocks are apart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signer {
-    pub(crate) key: KeyId,
+    /// None for a key that was fetched.
+    pub(crate) key: Option<KeyId>,
     pub(crate) state: KeyState,
     pub(crate) skew_ms: Option<i64>,
 }
 
-/// Judges a request by the keys and the time of now.
+/// A key that a request may be signed with.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    id: Option<KeyId>,
+    state: KeyState,
+    material: &'a SchemeKey,
+}
+
+/// Judges a request by the keys and the time of now. A key that was fetched for it stands in place of
+/// the ring.
 pub(crate) fn judge(
     entry: &SourceEntry,
     request: &Request<'_>,
+    fetched: Option<&SchemeKey>,
     sealer: &dyn SecretSealer,
     now: Timestamp,
 ) -> Judged {
     let (source, verifier) = (entry.source(), &entry.compiled.verifier);
     let opener = Opener { tenant: source.tenant, source: source.id, verifier, sealer };
-    let keys = entry.keys.accepting(&opener, now);
-    let materials: Vec<&SchemeKey> = keys.iter().map(|open| open.material).collect();
+    let keys = candidates(entry, &opener, fetched, now);
+    let materials: Vec<&SchemeKey> = keys.iter().map(|key| key.material).collect();
     let texts = source.scheme_settings.iter();
     let settings: Vec<_> = texts.map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let now_unix_ms = now.micros().div_euclid(MILLISECOND);
     let context = Context { now_unix_ms, settings: &settings };
-    let verify = || {
-        verifier.verify(request, &materials, &context).map(|verified| {
-            let signer = signer(&keys, &verified, now, now_unix_ms);
-            let signed = verified.message_id_signed;
-            (signer, verified.message_id.map(|text| MessageId { text, signed }))
-        })
-    };
-    let asks = match source.settings.handshake {
-        HandshakeChoice::AsScheme => verifier.handshake(request, &materials, &context),
-        HandshakeChoice::Off => None,
-    };
-    let proven = match asks {
-        Some(handshake) if !handshake.signed => Ok((None, None)),
-        Some(_) | None => verify(),
-    };
-    let (signer, message_id) = match proven {
-        Ok(proven) => proven,
+    let handshakes = source.settings.handshake == HandshakeChoice::AsScheme;
+    let asks = handshakes.then(|| verifier.handshake(request, &materials, &context)).flatten();
+    if let Some(handshake) = asks.filter(|handshake| !handshake.signed) {
+        return answered(verifier, handshake, request, &materials, &context, None);
+    }
+    let verified = match verifier.verify(request, &materials, &context) {
+        Ok(verified) => verified,
         Err(refusal) => return refused(entry, request, &opener, &context, refusal, now),
     };
-    match (asks, signer) {
-        (Some(handshake), signer) => {
-            match verifier.answer(handshake, request, &materials, &context) {
-                Ok(reply) if reply.learned_secret.is_some() => Judged::Refused {
-                    kind: "handshake",
-                    reason:
-                        "the sender offers a secret, which is not taken over HTTP: set it as a key \
-                         of the source"
-                            .to_owned(),
-                    signer,
-                },
-                Ok(reply) => Judged::Handshake { name: handshake.name.clone(), reply, signer },
-                Err(error) => {
-                    Judged::Refused { kind: "handshake", reason: error.to_string(), signer }
-                }
-            }
-        }
-        (None, Some(signer)) => Judged::Theirs { signer, message_id },
+    let Some(key) = keys.get(verified.key_index) else {
         // Unreachable: a verified request names its key.
-        (None, None) => {
-            Judged::Refused { kind: "misconfigured", reason: String::new(), signer: None }
+        return Judged::Refused { kind: "misconfigured", reason: String::new(), signer: None };
+    };
+    let skew_ms = verified.signed_at_ms.map(|at| now_unix_ms.saturating_sub(at));
+    let signer = Signer { key: key.id, state: key.state, skew_ms };
+    if let Some(handshake) = asks {
+        // With the key that it is signed with: its sender may know no other.
+        return answered(verifier, handshake, request, &[key.material], &context, Some(signer));
+    }
+    match verifier.confirmation_url(request) {
+        Ok(Some(url)) if handshakes => Judged::Confirmation { url, signer },
+        Err(refusal) if handshakes => Judged::Refused {
+            kind: refusal.kind(),
+            reason: refusal.to_string(),
+            signer: Some(signer),
+        },
+        _ => {
+            let signed = verified.message_id_signed;
+            let message_id = verified.message_id.map(|text| MessageId { text, signed });
+            Judged::Theirs { signer, message_id }
         }
     }
 }
 
-fn signer(
-    keys: &[OpenKey<'_>],
-    verified: &Verified,
+/// The keys that are taken now.
+fn candidates<'a>(
+    entry: &'a SourceEntry,
+    opener: &Opener<'_>,
+    fetched: Option<&'a SchemeKey>,
     now: Timestamp,
-    now_unix_ms: i64,
-) -> Option<Signer> {
-    keys.get(verified.key_index).map(|open| Signer {
-        key: open.key.id,
-        state: open.key.state_at(now),
-        skew_ms: verified.signed_at_ms.map(|at| now_unix_ms.saturating_sub(at)),
-    })
+) -> Vec<Candidate<'a>> {
+    match fetched {
+        Some(material) => vec![Candidate { id: None, state: KeyState::Active, material }],
+        None => {
+            let open = entry.keys.accepting(opener, now).into_iter();
+            open.map(|open| Candidate {
+                id: Some(open.key.id),
+                state: open.key.state_at(now),
+                material: open.material,
+            })
+            .collect()
+        }
+    }
+}
+
+/// The answer to a question.
+fn answered(
+    verifier: &Verifier,
+    handshake: &Handshake,
+    request: &Request<'_>,
+    keys: &[&SchemeKey],
+    context: &Context<'_>,
+    signer: Option<Signer>,
+) -> Judged {
+    let name = handshake.name.clone();
+    match verifier.answer(handshake, request, keys, context) {
+        Ok(reply) if reply.learned_secret.is_some() => Judged::Offer { name, reply },
+        Ok(reply) => Judged::Handshake { name, reply, signer },
+        Err(error) => Judged::Refused { kind: "handshake", reason: error.to_string(), signer },
+    }
 }
 
 /// Finds out whether a key that is not taken any more explains the refusal.
@@ -145,7 +177,7 @@ fn refused(
     };
     let Some(open) = keys.iter().find(signs) else { return generic(refusal) };
     let state = open.key.state_at(now);
-    let signer = Some(Signer { key: open.key.id, state, skew_ms: None });
+    let signer = Some(Signer { key: Some(open.key.id), state, skew_ms: None });
     let (kind, reason) = match state {
         KeyState::Revoked => ("revoked-key", "it is signed with a revoked key"),
         _ => ("retired-key", "it is signed with a retired key: its sender missed the rotation"),

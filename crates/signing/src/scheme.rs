@@ -74,6 +74,7 @@ mod preset;
 mod proof;
 mod refusal;
 mod request;
+mod sample;
 mod signature;
 mod template;
 mod text;
@@ -100,10 +101,11 @@ pub use model::{
 pub use preset::{EventRule, Evidence, Preset, preset, presets};
 pub use proof::{
     Algorithm, AlgorithmRule, BodyHashClaim, Encoding, JwtAlgorithm, JwtProof, KeyDigest,
-    KeyEncoding, KeyRule, Proof, SignatureProof, SignatureSyntax, UrlHashClaim,
+    KeyEncoding, KeyRule, Proof, SignatureProof, SignatureSyntax, TokenClaim, UrlHashClaim,
 };
 pub use refusal::{Refusal, Role};
 pub use request::{Context, Request};
+pub use sample::{Sample, SampleError, SampleOrder, Wish};
 pub use template::{Part, WhenAbsent};
 pub use text::TextError;
 pub use verifier::{Verified, Verifier};

@@ -6,7 +6,7 @@ use turnbuckle_proto::v1;
 use turnbuckle_signing::scheme::{
     AlgorithmRule, BodyForm, BodyHashClaim, Claim, ClaimValue, Encoding, Expected, JsonPath,
     JwtProof, KeyEncoding, KeyRule, KeySource, Locator, Part, Proof, Scheme, SignatureProof,
-    SignatureSyntax, TimestampRule, UrlHashClaim, WhenAbsent,
+    SignatureSyntax, TimestampRule, TokenClaim, UrlHashClaim, WhenAbsent,
 };
 
 mod handshakes;
@@ -286,6 +286,11 @@ fn jwt(at: &mut At<'_>, wire: v1::JwtProof) -> Option<Proof> {
     let key = key_rule(at, wire.key);
     let issuer = optional_expected(&mut at.within("issuer"), wire.issuer);
     let audience = optional_expected(&mut at.within("audience"), wire.audience);
+    let claims = at.list("claims", wire.claims, |at, claim| {
+        let value = at.within("expected").required(claim.expected)?;
+        let expected = expected(&mut at.within("expected"), value)?;
+        Some(TokenClaim { claim: claim.claim, expected })
+    });
     let mut encoding = |part: &str, claim: &Option<v1::HashClaim>| match claim {
         Some(claim) => at.within(part).named::<Encoding>("encoding", claim.encoding).map(Some),
         None => Some(None),
@@ -314,6 +319,8 @@ fn jwt(at: &mut At<'_>, wire: v1::JwtProof) -> Option<Proof> {
         max_age_seconds: max_age_seconds?,
         max_future_seconds: max_future_seconds?,
         id_claim: (!wire.id_claim.is_empty()).then_some(wire.id_claim),
+        claims: claims?,
+        timeless: wire.timeless,
     }))
 }
 
@@ -351,6 +358,7 @@ fn key_source(
                 hosts: wire.hosts,
                 path_suffix: wire.path_suffix,
                 subject: (!wire.subject.is_empty()).then_some(wire.subject),
+                leaf_alone: wire.leaf_alone,
             })
         }
         Some(Wire::KeySet(wire)) => Some(KeySource::KeySet { url: wire.url }),

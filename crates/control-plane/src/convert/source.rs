@@ -134,12 +134,14 @@ fn meant_groups(
         handshake: means("handshake_mode")
             .then(|| violations.take(HANDSHAKE_FIELD, groups::handshake(source.handshake_mode)))
             .flatten(),
-        unprocessable: means("unprocessable_mode")
-            .then(|| {
-                let mode = groups::unprocessable(source.unprocessable_mode);
-                violations.take(UNPROCESSABLE_FIELD, mode)
-            })
-            .flatten(),
+        unprocessable: match (means("unprocessable_mode"), source.unprocessable_mode) {
+            (false, _) => None,
+            // Not set: as its preset knows.
+            (true, 0) => Some(None),
+            (true, number) => {
+                violations.take(UNPROCESSABLE_FIELD, groups::unprocessable(number)).map(Some)
+            }
+        },
         receipts: group(violations, means("receipts"), source.receipts.take(), groups::receipts),
     }
 }

@@ -29,7 +29,7 @@ pub use self::{
 
 use self::address::AddressRules;
 use std::{net::IpAddr, sync::Arc};
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, rustls::pki_types::TrustAnchor};
 use turnbuckle_domain::TargetPolicy;
 
 /// Judges targets and opens connections to them.
@@ -39,6 +39,7 @@ pub struct EgressGuard {
     allow_plain_http: bool,
     resolver: Arc<dyn Resolver>,
     tls: TlsConnector,
+    anchors: Vec<TrustAnchor<'static>>,
 }
 
 impl EgressGuard {
@@ -47,14 +48,21 @@ impl EgressGuard {
     /// # Errors
     /// When an extra certificate authority is not a certificate.
     pub fn new(policy: EgressPolicy, resolver: Arc<dyn Resolver>) -> Result<Self, PolicyError> {
-        let tls = tls::connector(&policy.extra_roots)?;
+        let (tls, anchors) = tls::connector(&policy.extra_roots)?;
         Ok(Self {
             addresses: AddressRules::new(policy.allow, policy.deny, policy.nat64),
             names: policy.allow_names,
             allow_plain_http: policy.allow_plain_http,
             resolver,
             tls,
+            anchors,
         })
+    }
+
+    /// Who may issue certificates: the public roots and the operator's own.
+    #[must_use]
+    pub fn trust_anchors(&self) -> &[TrustAnchor<'static>] {
+        &self.anchors
     }
 
     /// Judges a URL by everything that needs no network, and keeps what a sender needs of it.

@@ -3,8 +3,8 @@
 use super::SourceEntry;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, Revision, Source,
-    SourceId, Timestamp,
+    ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, ResourceId, Revision,
+    Source, SourceId, TenantId, Timestamp,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -14,6 +14,7 @@ pub struct SourceIndex {
     revision: Revision,
     by_id: HashMap<SourceId, Arc<SourceEntry>>,
     rings: HashMap<SourceId, KeyRing>,
+    tenants: HashMap<ResourceId, TenantId>,
     by_token: HashMap<IngestToken, Arc<SourceEntry>>,
     /// Sources that cannot be used here, with no version before to use instead.
     unready: HashMap<SourceId, IngestPath>,
@@ -48,11 +49,31 @@ impl SourceIndex {
         self.unready.values().any(has)
     }
 
+    /// The source of that name.
+    pub(crate) fn by_name(
+        &self,
+        tenant: &ResourceId,
+        slug: &ResourceId,
+    ) -> Option<&Arc<SourceEntry>> {
+        let tenant = self.tenants.get(tenant)?;
+        let is_it = |entry: &&Arc<SourceEntry>| {
+            entry.source().tenant == *tenant && entry.source().slug == *slug
+        };
+        self.by_id.values().find(is_it)
+    }
+
     /// The state after a delta. A source that cannot be built keeps the version before.
     pub(crate) fn apply(&self, delta: ConfigDelta) -> Self {
         let mut next = self.clone();
         next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
+        for tenant in delta.tenants {
+            if tenant.deleted {
+                next.tenants.remove(&tenant.value.slug);
+            } else {
+                next.tenants.insert(tenant.value.slug, tenant.value.id);
+            }
+        }
         // Keys before the sources that use them.
         for (id, ring) in delta.source_key_rings {
             if let Some(present) = next.by_id.get(&id) {

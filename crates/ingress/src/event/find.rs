@@ -1,7 +1,10 @@
 //! Values of a request by the places that the settings name.
 
 use turnbuckle_domain::{ValuePart, ValueSource};
-use turnbuckle_signing::scheme::{JsonPath, Locator, Refusal, Request};
+use turnbuckle_signing::scheme::{JsonPath, Locator, Refusal, Request, Wish};
+
+/// Stands for a part of a value in samples.
+const FILLER: &str = "sample";
 
 /// One way to find a value.
 pub(crate) struct Finder {
@@ -65,6 +68,21 @@ impl Finder {
             Part::At(at) => Some(at),
             Part::Fixed(_) => None,
         })
+    }
+
+    /// What a sample is to hold so that this finds a value. The first of its parts gets it, the others
+    /// a filler: together they are one value.
+    pub(super) fn wishes(&self, items: Option<&JsonPath>, text: &str) -> Vec<Wish> {
+        let places = self.parts.iter().filter_map(|part| match part {
+            Part::At(at) => Some(at),
+            Part::Fixed(_) => None,
+        });
+        let wish = |(index, at): (usize, &Locator)| Wish {
+            at: at.clone(),
+            items: items.cloned(),
+            text: if index == 0 { text.to_owned() } else { FILLER.to_owned() },
+        };
+        places.enumerate().map(wish).collect()
     }
 
     /// Nothing when a part is missing or empty, or is no text. What is there twice is refused: others

@@ -84,8 +84,12 @@ impl Pipeline {
             event_id_signed: ending.event_id_signed,
             event: ending.event,
             events: u32::try_from(ending.events).unwrap_or(u32::MAX),
-            key: ending.signer.map(|signer| signer.key),
-            key_state: ending.signer.map(|signer| signer.state),
+            key: ending.signer.and_then(|signer| signer.key),
+            // A key that was fetched is on no ring.
+            key_state: ending
+                .signer
+                .filter(|signer| signer.key.is_some())
+                .map(|signer| signer.state),
             skew_ms: ending.signer.and_then(|signer| signer.skew_ms),
             body_bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             body_hash: Sha256::digest(&bytes).into(),

@@ -14,7 +14,7 @@ impl HeaderSource for Headers<'_> {
 }
 
 /// Stands where a source has no URL of its own: its scheme signs none then.
-const NO_HOST: &str = "https://ingress.invalid";
+pub(super) const NO_HOST: &str = "https://ingress.invalid";
 
 impl Received {
     /// The URL that the sender called: the configured one, with the query of this request. `Host` and
@@ -26,8 +26,15 @@ impl Received {
             return format!("{NO_HOST}{path}");
         };
         match uri.query() {
-            Some(query) if !public.contains('?') => format!("{public}?{query}"),
-            _ => public.clone(),
+            Some(query) => match public.split_once('?') {
+                None => format!("{public}?{query}"),
+                // Some senders put parameters of their own behind the configured ones.
+                Some((bare, configured)) if query.starts_with(configured) => {
+                    format!("{bare}?{query}")
+                }
+                Some(_) => public.clone(),
+            },
+            None => public.clone(),
         }
     }
 

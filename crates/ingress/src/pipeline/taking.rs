@@ -21,19 +21,19 @@ const STORE_WAIT: Duration = Duration::from_millis(700);
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) event_id: String,
-    event_id_signed: Option<bool>,
+    pub(super) event_id_signed: Option<bool>,
     pub(super) events: usize,
     pub(super) accepted: usize,
     /// Repeats, and when the first of them was accepted first.
     pub(super) duplicates: usize,
     /// Of these, signed bodies that came under another id before.
-    replays: usize,
+    pub(super) replays: usize,
     pub(super) first: Option<(EventUid, Timestamp)>,
     pub(super) anomalies: usize,
     pub(super) uid: Option<EventUid>,
     pub(super) unknown: usize,
     pub(super) refused: Vec<Refused>,
-    order: OrderTally,
+    pub(super) order: OrderTally,
 }
 
 /// An item that is no event.
@@ -146,13 +146,20 @@ impl Pipeline {
     }
 }
 
+/// What the mapping said, in the words of a receipt.
+pub(super) const fn words(fault: NoEvent) -> &'static str {
+    match fault {
+        NoEvent::UnknownVersion => "its version is not among the known ones",
+        NoEvent::MediaType => "its media type is not among those that the source takes",
+        NoEvent::Unusable(reason) => reason,
+    }
+}
+
 impl Refused {
-    fn of(fault: NoEvent) -> Self {
+    pub(super) fn of(fault: NoEvent) -> Self {
         match fault {
-            NoEvent::UnknownVersion => Self::Version("its version is not among the known ones"),
-            NoEvent::MediaType => {
-                Self::MediaType("its media type is not among those that the source takes")
-            }
+            NoEvent::UnknownVersion => Self::Version(words(fault)),
+            NoEvent::MediaType => Self::MediaType(words(fault)),
             NoEvent::Unusable(reason) => Self::Unusable(reason.to_owned()),
         }
     }

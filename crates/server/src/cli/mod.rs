@@ -39,6 +39,7 @@ mod resource;
 mod retry_policy;
 mod source;
 mod source_file;
+mod source_test;
 mod subscription;
 mod tenant;
 mod values;

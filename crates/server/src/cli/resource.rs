@@ -63,6 +63,16 @@ impl Resource for v1::TestKeyResponse {
     }
 }
 
+impl Resource for v1::TestSourceResponse {
+    const MESSAGE: &'static str = "turnbuckle.v1.TestSourceResponse";
+    const COLUMNS: &'static [Column] =
+        &[short("SOURCE", &["name"]), plain("ACCEPTED", &["accepted"])];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Resource for v1::KeyEncryptionKey {
     const MESSAGE: &'static str = "turnbuckle.v1.KeyEncryptionKey";
     const COLUMNS: &'static [Column] = &[

@@ -29,6 +29,9 @@ pub enum Verb {
     Delete(GuardedTarget),
     /// Gives a source another path; the present one is taken until the overlap ends.
     RotatePath(RotatePathArgs),
+    /// Tries a correctly signed sample, or a captured request, and says of each step of the pipeline what
+    /// it found. Nothing is stored without --deliver.
+    Test(super::source_test::TestArgs),
     /// Lists what is known about providers, or shows one of them.
     Presets(PresetArgs),
 }
@@ -166,6 +169,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             sources.delete_source(request).await?;
             return session.output.removed(&name);
         }
+        Verb::Test(args) => return super::source_test::run(args, session).await,
         Verb::Presets(args) => return presets(args, session).await,
     };
     session.output.one(&source)?;

@@ -30,11 +30,16 @@ const STREAMS_MAX: u32 = 1_024;
 /// Finds peers that are gone without a word.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// Adds a service to the routes.
+pub(super) type RouteMaker = Box<dyn FnOnce(&mut RoutesBuilder) + Send>;
+
 /// What the listener serves.
 pub(super) struct ApiParts {
     pub(super) control_plane: Option<Dependencies>,
     pub(super) distribution: Option<Arc<Distribution>>,
     pub(super) delivery: Option<DeliveryPlane>,
+    /// Serves tests of sources, where the control plane runs.
+    pub(super) source_tests: Option<RouteMaker>,
     pub(super) callers: Callers,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) dev: bool,
@@ -72,6 +77,9 @@ pub(super) fn spawn(
         routes.add_service(delivery.events_service());
         routes.add_service(delivery.deliveries_service());
         routes.add_service(delivery.key_tests_service());
+    }
+    if let Some(add) = parts.source_tests {
+        add(&mut routes);
     }
     let stop = supervisor.shutdown();
     let drained = stop.clone();

@@ -1,9 +1,10 @@
 //! The ingress of this process, and what takes its events.
 
-use super::{Base, nodes::Sources};
+use super::{Base, api::RouteMaker, nodes::Sources, outbound::GuardedDocuments};
 use std::{sync::Arc, time::Duration};
+use turnbuckle_control_plane::KeyLearner;
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
-use turnbuckle_domain::{EventIntake, Propagation};
+use turnbuckle_domain::{ConfigSource, EventIntake, IdGenerator, Propagation};
 use turnbuckle_ingress::{IngressParts, IngressPlane, TrustedProxies};
 use turnbuckle_runtime::Supervisor;
 
@@ -30,8 +31,43 @@ pub(super) async fn start(
     proxies: TrustedProxies,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
+    let config = sources.of_ingress(base);
+    start_on(base, config, intake, receipt_retention, proxies, supervisor).await
+}
+
+/// Tests of sources: with the ingress of this process, or with its pipeline alone, which listens to
+/// nobody.
+pub(super) async fn tests(
+    base: &Base,
+    ingress: Option<&IngressPlane>,
+    intake: Arc<dyn EventIntake>,
+    receipt_retention: Duration,
+    supervisor: &Supervisor,
+) -> anyhow::Result<RouteMaker> {
+    let service = match ingress {
+        Some(plane) => plane.source_tests_service(),
+        None => {
+            let (config, proxies) = (base.store.config_source(), TrustedProxies::default());
+            start_on(base, config, intake, receipt_retention, proxies, supervisor)
+                .await?
+                .source_tests_service()
+        }
+    };
+    Ok(Box::new(move |routes| {
+        routes.add_service(service);
+    }))
+}
+
+async fn start_on(
+    base: &Base,
+    config: Arc<dyn ConfigSource>,
+    intake: Arc<dyn EventIntake>,
+    receipt_retention: Duration,
+    proxies: TrustedProxies,
+    supervisor: &Supervisor,
+) -> anyhow::Result<IngressPlane> {
     let parts = IngressParts {
-        config: sources.of_ingress(base),
+        config,
         intake,
         receipts: Arc::clone(&base.store.receipts),
         clock: Arc::clone(&base.clock),
@@ -39,8 +75,21 @@ pub(super) async fn start(
         sealer: Arc::clone(&base.sealer),
         receipt_retention,
         proxies,
+        fetch: Arc::new(GuardedDocuments(Arc::clone(&base.guard))),
+        anchors: base.guard.trust_anchors().to_vec(),
+        learning: Arc::new(learner(base)),
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
+}
+
+/// Keeps offered secrets as the control plane would, in the store that this process has.
+fn learner(base: &Base) -> KeyLearner {
+    KeyLearner {
+        store: Arc::clone(&base.store.config),
+        sealer: Arc::clone(&base.sealer),
+        ids: IdGenerator::new(Arc::clone(&base.clock), Arc::clone(&base.random)),
+        clock: Arc::clone(&base.clock),
+    }
 }
 
 fn intake_parts(base: &Base) -> IntakeParts {

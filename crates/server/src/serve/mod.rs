@@ -10,6 +10,7 @@ mod issuers;
 mod json;
 mod key_upkeep;
 mod nodes;
+mod outbound;
 mod quotas;
 mod welcome;
 
@@ -227,6 +228,13 @@ async fn start_planes(
     if let Some(plane) = &ingress {
         sources.report_ingress(&base, supervisor, plane.sources());
     }
+    let source_tests = match intake.clone().filter(|_| args.has(Role::ControlPlane)) {
+        Some(intake) => {
+            let kept = args.receipt_retention.into();
+            Some(ingress::tests(&base, ingress.as_ref(), intake, kept, supervisor).await?)
+        }
+        None => None,
+    };
     let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
@@ -267,6 +275,7 @@ async fn start_planes(
         control_plane,
         distribution,
         delivery,
+        source_tests,
         callers,
         clock,
         dev: args.dev,

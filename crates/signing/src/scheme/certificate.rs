@@ -6,6 +6,8 @@ use rustls_pki_types::{
 };
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage};
 
+mod validity;
+
 use super::key::{Purpose, SchemeKey, SchemeKeyError};
 use super::refusal::Refusal;
 
@@ -16,14 +18,23 @@ pub const MAX_CHAIN: usize = 8;
 /// The most bytes of a chain in PEM.
 pub const MAX_CHAIN_BYTES: usize = 64 * 1024;
 
+/// What a certificate must be.
+pub(crate) struct Wanted<'a> {
+    /// The name it is for.
+    pub(crate) subject: &'a str,
+    /// Whether it may come without its issuers.
+    pub(crate) leaf_alone: bool,
+    /// What its key is for.
+    pub(crate) purpose: Purpose,
+}
+
 /// The public key of a certificate in PEM (leaf first) that leads to one of the anchors, is for
-/// `subject` and valid at the time.
+/// the subject and valid at the time.
 pub(crate) fn key_of_chain(
     pem: &[u8],
-    subject: &str,
+    wanted: &Wanted<'_>,
     anchors: &[TrustAnchor<'_>],
     now_unix_ms: i64,
-    purpose: Purpose,
 ) -> Result<SchemeKey, Refusal> {
     if pem.len() > MAX_CHAIN_BYTES {
         return Err(Refusal::Certificate);
@@ -33,10 +44,11 @@ pub(crate) fn key_of_chain(
         .collect::<Result<_, _>>()
         .map_err(|_| Refusal::Certificate)?;
     let (leaf, intermediates) = certificates.split_first().ok_or(Refusal::Certificate)?;
+    let der = leaf;
     let leaf = EndEntityCert::try_from(leaf).map_err(|_| Refusal::Certificate)?;
     let seconds = u64::try_from(now_unix_ms / 1000).map_err(|_| Refusal::Certificate)?;
     let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
-    leaf.verify_for_usage(
+    let judged = leaf.verify_for_usage(
         ALL_VERIFICATION_ALGS,
         anchors,
         intermediates,
@@ -44,12 +56,18 @@ pub(crate) fn key_of_chain(
         KeyUsage::server_auth(),
         None,
         None,
-    )
-    .map_err(|_| Refusal::Certificate)?;
-    let name = ServerName::try_from(subject).map_err(|_| Refusal::Certificate)?;
+    );
+    match judged {
+        Ok(_) => {}
+        Err(webpki::Error::UnknownIssuer) if wanted.leaf_alone && intermediates.is_empty() => {
+            validity::check(der, seconds).ok_or(Refusal::Certificate)?;
+        }
+        Err(_) => return Err(Refusal::Certificate),
+    }
+    let name = ServerName::try_from(wanted.subject).map_err(|_| Refusal::Certificate)?;
     leaf.verify_is_valid_for_subject_name(&name).map_err(|_| Refusal::Certificate)?;
     let spki = leaf.subject_public_key_info();
-    SchemeKey::from_spki(0, purpose, spki.as_ref()).map_err(|_| Refusal::Certificate)
+    SchemeKey::from_spki(0, wanted.purpose, spki.as_ref()).map_err(|_| Refusal::Certificate)
 }
 
 /// The `SubjectPublicKeyInfo` inside a public key or certificate in PEM, which an operator gave:

@@ -72,6 +72,7 @@ impl Preset {
             hash_exclude,
             dedup_window_seconds: document.dedup_window_seconds,
             accepted_status: document.accepted_status,
+            repeats_without_id: document.repeats_without_id,
             notes: document.notes,
         })
     }
@@ -130,6 +131,8 @@ struct PresetDocument {
     dedup_window_seconds: u32,
     accepted_status: u16,
     #[serde(default)]
+    repeats_without_id: bool,
+    #[serde(default)]
     notes: Vec<String>,
     #[serde(default)]
     hash_exclude: Vec<String>,
@@ -144,6 +147,10 @@ struct EventDocument {
     id: Vec<String>,
     #[serde(rename = "type")]
     event_type: Vec<String>,
+    /// The type of what has none at those places.
+    type_default: Option<String>,
+    /// Other values that name it together, tried when those of `id` are not all there.
+    id_otherwise: Vec<Vec<String>>,
     version: Option<String>,
     time: Option<String>,
     items: Option<String>,
@@ -155,6 +162,12 @@ impl EventDocument {
         EventRule {
             id: places(&self.id, "event.id", found),
             event_type: places(&self.event_type, "event.type", found),
+            type_default: self.type_default.clone(),
+            id_otherwise: self
+                .id_otherwise
+                .iter()
+                .map(|parts| places(parts, "event.id_otherwise", found))
+                .collect(),
             version: self.version.as_ref().and_then(|at| place(at, "event.version", found)),
             time: self.time.as_ref().and_then(|at| place(at, "event.time", found)),
             items: self
@@ -232,6 +245,7 @@ impl SchemeDocument {
                         hosts: certificate.hosts.clone(),
                         path_suffix: certificate.path_suffix.clone(),
                         subject: certificate.subject.clone(),
+                        leaf_alone: certificate.leaf_alone,
                     }
                 })
             }
@@ -253,6 +267,8 @@ struct CertificateDocument {
     #[serde(default)]
     path_suffix: String,
     subject: Option<String>,
+    #[serde(default)]
+    leaf_alone: bool,
 }
 
 #[derive(Deserialize)]

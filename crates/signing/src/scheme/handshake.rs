@@ -7,7 +7,7 @@ use subtle::{Choice, ConstantTimeEq};
 use super::entry::encode_text;
 use super::json;
 use super::key::SchemeKey;
-use super::limits::{MAX_CHALLENGE_BYTES, MAX_VALUE_BYTES};
+use super::limits::{MAX_CHALLENGE_BYTES, MAX_HEX_CHALLENGE_BYTES, MAX_VALUE_BYTES};
 use super::locator::Locator;
 use super::names::named;
 use super::refusal::{Refusal, Role};
@@ -98,8 +98,10 @@ pub enum Piece {
     ///
     /// Without a check, anyone could have anything signed that way and send it back as a webhook.
     /// So the value must be a token: at most
-    /// [`MAX_CHALLENGE_BYTES`](super::limits::MAX_CHALLENGE_BYTES) letters, digits and `-_.=+/`,
-    /// which no JSON or form body is made of.
+    /// [`MAX_CHALLENGE_BYTES`](super::limits::MAX_CHALLENGE_BYTES) letters, digits and `-_.+/`, with
+    /// `=` only as padding, which no JSON or form body is made of. Where the scheme signs not the
+    /// body but values out of it, only
+    /// [`MAX_HEX_CHALLENGE_BYTES`](super::limits::MAX_HEX_CHALLENGE_BYTES) hexadecimal digits.
     Hmac {
         /// Where the value stands.
         of: Locator,
@@ -197,8 +199,47 @@ fn value<'a>(view: &View<'a>, at: &Locator) -> Result<Cow<'a, [u8]>, Refusal> {
     view.need(at, Role::Handshake, MAX_VALUE_BYTES)
 }
 
+/// What an unsigned question may have signed with the source's own key.
+#[derive(Clone, Copy)]
+pub(crate) enum Challenge {
+    /// A token in front of which, or around which, the scheme signs something that a token cannot
+    /// be: a whole body.
+    Token,
+    /// A short hexadecimal number, where the scheme signs a single value that could be a token.
+    Hex,
+}
+
+impl Challenge {
+    pub(crate) fn of(scheme: &super::Scheme) -> Self {
+        match &scheme.proof {
+            super::Proof::Signature(proof) if proof.template.contains(&super::Part::Body) => {
+                Self::Token
+            }
+            _ => Self::Hex,
+        }
+    }
+
+    fn takes(self, bytes: &[u8]) -> bool {
+        match self {
+            // Padding stands at the end: `a=b` is a form.
+            Self::Token => {
+                let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();
+                let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+/".contains(byte);
+                (1..=MAX_CHALLENGE_BYTES).contains(&bytes.len())
+                    && padding <= 2
+                    && bytes.iter().take(bytes.len() - padding).all(allowed)
+            }
+            Self::Hex => {
+                (1..=MAX_HEX_CHALLENGE_BYTES).contains(&bytes.len())
+                    && bytes.iter().all(u8::is_ascii_hexdigit)
+            }
+        }
+    }
+}
+
 pub(crate) fn answer(
     handshake: &Handshake,
+    challenge: Challenge,
     view: &View<'_>,
     keys: &[&SchemeKey],
     context: &Context<'_>,
@@ -217,15 +258,16 @@ pub(crate) fn answer(
         headers.push(("content-type".to_owned(), reply.content_type.clone()));
     }
     for (name, pieces) in &reply.headers {
-        let value = write(handshake, pieces, view, keys, context)?;
+        let value = write(handshake, challenge, pieces, view, keys, context)?;
         headers.push((name.clone(), plain(value.as_bytes())?));
     }
-    let body = write(handshake, &reply.body, view, keys, context)?;
+    let body = write(handshake, challenge, &reply.body, view, keys, context)?;
     Ok(HandshakeReply { status: reply.status, headers, body, learned_secret })
 }
 
 fn write(
     handshake: &Handshake,
+    challenge: Challenge,
     pieces: &[Piece],
     view: &View<'_>,
     keys: &[&SchemeKey],
@@ -245,7 +287,7 @@ fn write(
             }
             Piece::Hmac { of, encoding } => {
                 let bytes = value(view, of)?;
-                if !handshake.signed && !is_challenge(&bytes) {
+                if !handshake.signed && !challenge.takes(&bytes) {
                     return Err(HandshakeError::NotAChallenge);
                 }
                 let mac = keys.iter().find_map(|key| key.mac(&bytes));
@@ -273,9 +315,4 @@ fn json_escaped(bytes: &[u8]) -> Result<String, HandshakeError> {
     let quoted = serde_json::to_string(text).map_err(|_| HandshakeError::NotPlain)?;
     let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     Ok(inner.unwrap_or_default().to_owned())
-}
-
-fn is_challenge(bytes: &[u8]) -> bool {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=+/".contains(byte);
-    (1..=MAX_CHALLENGE_BYTES).contains(&bytes.len()) && bytes.iter().all(allowed)
 }

@@ -58,6 +58,7 @@ pub(super) fn prove(
     let claims: Map<String, Value> = object(&token.claims)?;
     let signed_at_ms = check_times(proof, &claims, context.now_unix_ms)?;
     check_parties(proof, &claims, context)?;
+    check_claims(proof, &claims, context)?;
     check_body(proof, &claims, view)?;
     check_url(proof, &claims, view)?;
     let message_id = match &proof.id_claim {
@@ -150,6 +151,7 @@ fn check_times(
     match from {
         Some(at) => check_window(at, proof.max_age_seconds, proof.max_future_seconds, now_ms)?,
         // Without a beginning, only an end within the same bound keeps a token from living on.
+        None if proof.timeless && expires.is_none() => {}
         None => {
             let latest = now_ms.saturating_add(i64::from(proof.max_age_seconds) * 1000);
             let bounded = expires.ok_or(Refusal::TokenWithoutTime)? <= latest;
@@ -181,6 +183,25 @@ fn check_parties(
         };
         if !fits {
             return Err(Refusal::TokenAudience);
+        }
+    }
+    Ok(())
+}
+
+fn check_claims(
+    proof: &JwtProof,
+    claims: &Map<String, Value>,
+    context: &Context<'_>,
+) -> Result<(), Refusal> {
+    for (index, rule) in proof.claims.iter().enumerate() {
+        let expected = text(&rule.expected, context)?;
+        let fits = match claims.get(&rule.claim) {
+            Some(Value::String(text)) => text == expected,
+            Some(Value::Bool(value)) => expected == if *value { "true" } else { "false" },
+            _ => false,
+        };
+        if !fits {
+            return Err(Refusal::ClaimMismatch(index));
         }
     }
     Ok(())

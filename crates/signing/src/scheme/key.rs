@@ -258,6 +258,26 @@ impl SchemeKey {
         self.matches(Algorithm::RsaPkcs1Sha256, &chunks, std::iter::once(signature))
     }
 
+    /// Whether signatures can be made with this key: a public one only checks them.
+    pub(crate) fn can_sign(&self) -> bool {
+        matches!(self.material, Material::Mac(_) | Material::Secret(_))
+    }
+
+    /// The signature over the parts, where this key can make it; of a token, the token itself.
+    pub(crate) fn signature(&self, algorithm: Algorithm, chunks: &[Chunk<'_>]) -> Option<Vec<u8>> {
+        match (&self.material, algorithm) {
+            (Material::Mac(state), _) => Some(state.sum(chunks).as_slice().to_vec()),
+            (Material::Secret(bytes), Algorithm::Sha256) => {
+                Some(hash::digest::<Sha256>(chunks, bytes).as_slice().to_vec())
+            }
+            (Material::Secret(bytes), Algorithm::Sha512) => {
+                Some(hash::digest::<Sha512>(chunks, bytes).as_slice().to_vec())
+            }
+            (Material::Secret(bytes), _) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+
     /// A MAC over a value, where the key can make one.
     pub(crate) fn mac(&self, value: &[u8]) -> Option<Sum> {
         match &self.material {

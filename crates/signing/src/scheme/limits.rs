@@ -70,6 +70,10 @@ pub const MAX_VALUE_BYTES: usize = 4096;
 /// The longest challenge that an answer holds a MAC of; the longest known has 64 characters.
 pub const MAX_CHALLENGE_BYTES: usize = 128;
 
+/// The longest challenge where a signature covers values that could be such a challenge: the one
+/// sender that does so asks with 20 to 32 hexadecimal digits.
+pub const MAX_HEX_CHALLENGE_BYTES: usize = 32;
+
 /// The longest message that a signature covers as a value inside a body (a notification's text).
 pub const MAX_SIGNED_VALUE_BYTES: usize = 1024 * 1024;
 

@@ -49,7 +49,8 @@ pub enum KeySource {
     Certificate {
         /// Where the address stands.
         url: Locator,
-        /// Hosts, such as `api.paypal.com`; `*` stands for one label. 1 to
+        /// Hosts, such as `api.paypal.com`; `*` stands for one label, and a port stands behind a
+        /// colon where it is not 443. 1 to
         /// [`MAX_HOSTS`](super::limits::MAX_HOSTS).
         hosts: Vec<String>,
         /// What the path must end with, such as `.pem`; may be empty.
@@ -57,6 +58,11 @@ pub enum KeySource {
         /// The name the certificate must be for, such as `sns.amazonaws.com`; `None` for the host
         /// it came from.
         subject: Option<String>,
+        /// Whether a certificate that comes alone is taken without the certificates of those who
+        /// issued it, which some senders leave out. Its name and its dates count all the same; that
+        /// it is genuine rests on the TLS of the listed host alone.
+        #[serde(default)]
+        leaf_alone: bool,
     },
     /// From a JSON Web Key Set; the token's `kid` names the key.
     KeySet {

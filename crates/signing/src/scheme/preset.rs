@@ -27,6 +27,9 @@ pub struct Preset {
     pub dedup_window_seconds: u32,
     /// The status that the sender takes as success.
     pub accepted_status: u16,
+    /// Whether events without an id are taken each time: where one body may honestly come twice.
+    /// Otherwise equal bodies within some minutes count as one.
+    pub repeats_without_id: bool,
     /// What an operator should know, in sentences.
     pub notes: Vec<String>,
 }
@@ -56,6 +59,11 @@ pub struct EventRule {
     pub id: Vec<Locator>,
     /// The values that are its type; the first one present counts.
     pub event_type: Vec<Locator>,
+    /// The type of events that have none at those places, at senders that send one kind alone.
+    pub type_default: Option<String>,
+    /// Other values that name the event together, tried in turn when those before are not all
+    /// there.
+    pub id_otherwise: Vec<Vec<Locator>>,
     /// The version of its payload.
     pub version: Option<Locator>,
     /// When it happened.
@@ -95,6 +103,7 @@ files![
     "gitlab",
     "gitlab-token",
     "gocardless",
+    "google-pubsub",
     "hub",
     "hubspot-v1",
     "hubspot-v2",
@@ -105,10 +114,12 @@ files![
     "linear",
     "livekit",
     "mailgun",
+    "messenger",
     "meta",
     "microsoft-graph",
     "midtrans",
     "midtrans-iris",
+    "netlify",
     "notion",
     "nylas",
     "okta",

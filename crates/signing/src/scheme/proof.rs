@@ -228,6 +228,24 @@ pub struct JwtProof {
     pub max_future_seconds: u32,
     /// The claim that is the message id, such as `jti`.
     pub id_claim: Option<String>,
+    /// Claims that must be there with these values, such as the account that the issuer vouches
+    /// for; at most [`MAX_CLAIMS`](super::limits::MAX_CLAIMS).
+    #[serde(default)]
+    pub claims: Vec<TokenClaim>,
+    /// Whether a token without any time is taken, at senders that write none. Only with a hash of
+    /// the body; then only deduplication protects against replay.
+    #[serde(default)]
+    pub timeless: bool,
+}
+
+/// A claim of a token and the value it must have.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenClaim {
+    /// The name of the claim.
+    pub claim: String,
+    /// A text or a setting. `true` and `false` also stand for the JSON values.
+    pub expected: Expected,
 }
 
 /// The algorithm of a token.

@@ -19,9 +19,9 @@ use super::verifier::{Proven, check_window, message_id};
 use super::{time, url};
 
 /// What the template's parts stand for in one request.
-struct Values<'a> {
-    timestamp: Option<Cow<'a, [u8]>>,
-    id: Option<String>,
+pub(super) struct Values<'a> {
+    pub(super) timestamp: Option<Cow<'a, [u8]>>,
+    pub(super) id: Option<String>,
 }
 
 /// Tries every key on every signature, in every spelling of the URL.
@@ -136,7 +136,7 @@ fn matches(
     key.matches(rule.algorithm, chunks, signatures)
 }
 
-fn read_timestamp<'a>(
+pub(super) fn read_timestamp<'a>(
     rule: &TimestampRule,
     view: &View<'a>,
 ) -> Result<(Cow<'a, [u8]>, i64), Refusal> {
@@ -146,7 +146,11 @@ fn read_timestamp<'a>(
 }
 
 /// The id, which must not reach over the border to what follows it.
-fn signed_id(scheme: &Scheme, proof: &SignatureProof, view: &View<'_>) -> Result<String, Refusal> {
+pub(super) fn signed_id(
+    scheme: &Scheme,
+    proof: &SignatureProof,
+    view: &View<'_>,
+) -> Result<String, Refusal> {
     let id = message_id(scheme, view)?.ok_or(Refusal::Missing(Role::MessageId))?;
     let position = proof.template.iter().position(|part| *part == Part::MessageId);
     let border = match position.and_then(|at| proof.template.get(at + 1)) {
@@ -160,7 +164,7 @@ fn signed_id(scheme: &Scheme, proof: &SignatureProof, view: &View<'_>) -> Result
 }
 
 /// The signed bytes, as parts.
-fn render<'a>(
+pub(super) fn render<'a>(
     proof: &'a SignatureProof,
     view: &View<'a>,
     values: &'a Values<'a>,

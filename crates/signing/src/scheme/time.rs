@@ -14,6 +14,35 @@ pub(crate) fn parse(text: &[u8], unit: TimeUnit) -> Option<i64> {
     }
 }
 
+/// A time as a sender writes it, at or after 1970. What a sample does not need is left out: a
+/// fraction of a second in RFC 3339.
+pub(crate) fn format(unix_ms: i64, unit: TimeUnit) -> String {
+    match unit {
+        TimeUnit::Seconds => unix_ms.div_euclid(SECOND).to_string(),
+        TimeUnit::Milliseconds => unix_ms.to_string(),
+        TimeUnit::Rfc3339 => {
+            let seconds = unix_ms.div_euclid(SECOND);
+            let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+            let (year, month, day) = civil_from_days(days);
+            let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        }
+    }
+}
+
+/// The inverse of [`days_from_civil`].
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year_of_era + carry, month, day)
+}
+
 /// Digits only, as many as fit: signs, blanks, dots and exponents are how two parsers disagree.
 fn digits(text: &[u8]) -> Option<i64> {
     /// Digits of the greatest 64-bit number.
@@ -113,6 +142,15 @@ mod tests {
         assert_eq!(at("2026-11-30T15:32:21.5+05:30"), Some(1_796_032_941_500));
         assert_eq!(at("0000-03-01T00:00:00Z"), Some(-62_162_035_200_000));
         assert_eq!(at("9999-12-31T23:59:60Z"), Some(253_402_300_800_000));
+    }
+
+    #[test]
+    fn every_day_is_written_as_it_is_read() {
+        for day in (0..80_000).step_by(7) {
+            let unix_ms = (day * 86_400 + day % 86_400) * SECOND;
+            let text = format(unix_ms, TimeUnit::Rfc3339);
+            assert_eq!(at(&text), Some(unix_ms), "{text}");
+        }
     }
 
     #[test]

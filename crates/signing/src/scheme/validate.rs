@@ -155,6 +155,18 @@ fn check_jwt(scheme: &Scheme, proof: &JwtProof, found: &mut Violations) {
     if let Some(claim) = &proof.id_claim {
         places::check_name("proof.jwt.id_claim", claim, found);
     }
+    if proof.claims.len() > MAX_CLAIMS {
+        found.add("proof.jwt.claims", format!("has at most {MAX_CLAIMS} entries"));
+    }
+    for (index, rule) in proof.claims.iter().enumerate() {
+        let field = format!("proof.jwt.claims[{index}]");
+        places::check_name(&format!("{field}.claim"), &rule.claim, found);
+        check_expected(scheme, &format!("{field}.expected"), &rule.expected, found);
+    }
+    if proof.timeless && proof.body_hash.is_none() {
+        let message = "without a time the token must hold a hash of the body: set body_hash";
+        found.add("proof.jwt.timeless", message);
+    }
     check_window("proof.jwt", proof.max_age_seconds, proof.max_future_seconds, found);
     if scheme.timestamp.is_some() {
         found.add("timestamp", "a token carries its own times; leave this empty");
@@ -293,15 +305,23 @@ fn check_hosts(hosts: &[String], found: &mut Violations) {
         found.add("key_source.hosts", format!("has 1 to {MAX_HOSTS} hosts"));
     }
     for (index, host) in hosts.iter().enumerate() {
-        let labels: Vec<&str> = host.split('.').collect();
+        let (name, port) = match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host.as_str(), None),
+        };
+        let is_port =
+            |port: &str| port.parse::<u16>().is_ok_and(|number| number.to_string() == port);
+        let labels: Vec<&str> = name.split('.').collect();
         let well_formed = labels.len() >= 2
+            && port.is_none_or(is_port)
             && labels.iter().all(|label| *label == "*" || is_host_label(label))
             // A wildcard in the registered part of a name would trust whoever buys a domain.
             && labels.iter().rev().take(2).all(|label| *label != "*");
         if !well_formed {
             found.add(
                 format!("key_source.hosts[{index}]"),
-                "is a lower-case host name; `*` stands for one label left of the last two",
+                "is a lower-case host name, with a port if it is not 443; `*` stands for one label \
+                 left of the last two",
             );
         }
     }

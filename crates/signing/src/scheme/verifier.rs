@@ -107,10 +107,14 @@ impl Verifier {
         now_unix_ms: i64,
     ) -> Result<SchemeKey, Refusal> {
         match (&self.scheme.proof, wanted) {
-            (Proof::Signature(proof), wanted::WantedKey::Certificate { subject, .. }) => {
+            (
+                Proof::Signature(proof),
+                wanted::WantedKey::Certificate { subject, leaf_alone, .. },
+            ) => {
                 let rule = proof.algorithms.first().ok_or(Refusal::Certificate)?;
                 let purpose = Purpose::of(rule.algorithm);
-                certificate::key_of_chain(pem, subject, anchors, now_unix_ms, purpose)
+                let wanted = certificate::Wanted { subject, leaf_alone: *leaf_alone, purpose };
+                certificate::key_of_chain(pem, &wanted, anchors, now_unix_ms)
             }
             _ => Err(Refusal::Certificate),
         }
@@ -202,7 +206,8 @@ impl Verifier {
         context: &Context<'_>,
     ) -> Result<HandshakeReply, HandshakeError> {
         let keys: Vec<&SchemeKey> = keys.iter().map(Borrow::borrow).collect();
-        handshake::answer(handshake, &self.view(request), &keys, context)
+        let challenge = handshake::Challenge::of(&self.scheme);
+        handshake::answer(handshake, challenge, &self.view(request), &keys, context)
     }
 
     fn view<'a>(&'a self, request: &'a Request<'a>) -> View<'a> {

@@ -26,10 +26,12 @@ pub const MAX_SET_BYTES: usize = 256 * 1024;
 pub enum WantedKey {
     /// A certificate chain in PEM.
     Certificate {
-        /// Where it is: https, on a listed host, without port, user or query.
+        /// Where it is: https, on a listed host and port, without user or query.
         url: String,
         /// The name it must be for.
         subject: String,
+        /// Whether it may come without the certificates of those who issued it.
+        leaf_alone: bool,
     },
     /// A JSON Web Key Set.
     KeySet {
@@ -59,15 +61,17 @@ pub(crate) fn of(scheme: &Scheme, request: &Request<'_>) -> Result<Option<Wanted
             let key_id = jwt::key_id(proof, &view)?;
             Ok(Some(WantedKey::KeySet { url: url.clone(), key_id }))
         }
-        KeySource::Certificate { hosts, path_suffix, subject, .. } => {
+        KeySource::Certificate { hosts, path_suffix, subject, leaf_alone, .. } => {
             let Proof::Signature(proof) = &scheme.proof else { return Ok(None) };
             let Some(at) = scheme.certificate_place() else { return Ok(None) };
             let view = View::of(request, Some(proof));
             let url = view.need(at, Role::Key, MAX_URL_BYTES)?;
             let url = std::str::from_utf8(&url).map_err(|_| Refusal::KeyAddress)?;
             let host = trusted_host(url, hosts, path_suffix).ok_or(Refusal::KeyAddress)?;
-            let subject = subject.clone().unwrap_or_else(|| host.to_owned());
-            Ok(Some(WantedKey::Certificate { url: url.to_owned(), subject }))
+            let name = host.split_once(':').map_or(host, |(name, _)| name);
+            let subject = subject.clone().unwrap_or_else(|| name.to_owned());
+            let leaf_alone = *leaf_alone;
+            Ok(Some(WantedKey::Certificate { url: url.to_owned(), subject, leaf_alone }))
         }
     }
 }
@@ -80,7 +84,7 @@ pub(super) fn trusted_host<'u>(
     path_suffix: &str,
 ) -> Option<&'u str> {
     let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
-    let plain_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let plain_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':');
     let plain_path =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
     let plain = host.bytes().all(plain_host) && path.bytes().all(plain_path);
@@ -91,8 +95,14 @@ pub(super) fn trusted_host<'u>(
     trusted.then_some(host)
 }
 
+/// The port is the one of the pattern, letter by letter; none where it has none.
 fn host_fits(host: &str, pattern: &str) -> bool {
-    let (mut labels, mut wanted) = (host.split('.'), pattern.split('.'));
+    let (name, port) = name_and_port(host);
+    let (wanted_name, wanted_port) = name_and_port(pattern);
+    let (mut labels, mut wanted) = (name.split('.'), wanted_name.split('.'));
+    if port != wanted_port {
+        return false;
+    }
     loop {
         match (labels.next(), wanted.next()) {
             (None, None) => return true,
@@ -100,6 +110,13 @@ fn host_fits(host: &str, pattern: &str) -> bool {
             (Some(label), Some(wanted)) if label.eq_ignore_ascii_case(wanted) => {}
             _ => return false,
         }
+    }
+}
+
+fn name_and_port(host: &str) -> (&str, Option<&str>) {
+    match host.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (host, None),
     }
 }
 
@@ -157,6 +174,23 @@ fn text<'k>(key: &'k BTreeMap<String, serde_json::Value>, name: &str) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_is_fetched_from_only_where_it_is_listed() {
+        let hosts = ["keys.example.com:8443".to_owned()];
+        let fits = |url: &str| trusted_host(url, &hosts, "").is_some();
+        assert!(fits("https://keys.example.com:8443/a.pem"));
+        for url in [
+            "https://keys.example.com/a.pem",
+            "https://keys.example.com:443/a.pem",
+            "https://keys.example.com:08443/a.pem",
+            "https://keys.example.com:8443:1/a.pem",
+            "https://keys.example.com:/a.pem",
+            "https://keys.example.com:x@evil.example:8443/a.pem",
+        ] {
+            assert!(!fits(url), "{url}");
+        }
+    }
 
     #[test]
     fn only_plain_urls_on_listed_hosts_are_fetched() {

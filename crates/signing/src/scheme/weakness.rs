@@ -42,7 +42,11 @@ impl Scheme {
         if !self.covers_body() {
             found.push(Weakness::BodyNotCovered);
         }
-        if self.timestamp.is_none() && matches!(self.proof, Proof::Signature(_)) {
+        let timeless = match &self.proof {
+            Proof::Signature(_) => self.timestamp.is_none(),
+            Proof::Jwt(proof) => proof.timeless,
+        };
+        if timeless {
             found.push(Weakness::NoSignedTime);
         }
         if !self.message_id.is_empty() && !self.signs_message_id() {

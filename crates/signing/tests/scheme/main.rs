@@ -12,5 +12,6 @@ mod mutations;
 mod own;
 mod presets;
 mod sample;
+mod signed;
 mod tokens;
 mod vectors;

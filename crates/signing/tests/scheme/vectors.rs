@@ -106,12 +106,15 @@ fn both_keys_of_a_sender_with_two_headers_are_told_apart() {
 #[test]
 fn every_other_preset_has_a_request() {
     use turnbuckle_signing::scheme::presets;
-    const ELSEWHERE: [&str; 10] = [
+    const ELSEWHERE: [&str; 13] = [
         "aws-sns",
         "aws-sns-v1",
         "gitlab-token",
+        "google-pubsub",
         "hub",
+        "messenger",
         "microsoft-graph",
+        "netlify",
         "okta",
         "paypal",
         "postmark",

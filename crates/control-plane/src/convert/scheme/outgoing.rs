@@ -5,7 +5,7 @@ use turnbuckle_proto::v1;
 use turnbuckle_signing::scheme::{
     Claim, ClaimValue, Condition, Encoding, Expected, Handshake, JwtProof, KeyRule, KeySource,
     Locator, Part, Piece, Proof, Reply, Scheme, SignatureProof, SignatureSyntax, TimestampRule,
-    WhenAbsent,
+    TokenClaim, WhenAbsent,
 };
 
 pub(in crate::convert) fn wire_scheme(scheme: &Scheme) -> v1::VerificationScheme {
@@ -122,7 +122,13 @@ fn jwt(proof: &JwtProof) -> v1::JwtProof {
         max_age_seconds: number(proof.max_age_seconds),
         max_future_seconds: number(proof.max_future_seconds),
         id_claim: proof.id_claim.clone().unwrap_or_default(),
+        claims: proof.claims.iter().map(token_claim).collect(),
+        timeless: proof.timeless,
     }
+}
+
+fn token_claim(rule: &TokenClaim) -> v1::TokenClaim {
+    v1::TokenClaim { claim: rule.claim.clone(), expected: Some(expected(&rule.expected)) }
 }
 
 fn number(number: u32) -> i32 {
@@ -143,12 +149,13 @@ fn key_source(source: &KeySource) -> Option<v1::verification_scheme::KeySource> 
     use v1::verification_scheme::KeySource as Wire;
     match source {
         KeySource::KeyRing => None,
-        KeySource::Certificate { url, hosts, path_suffix, subject } => {
+        KeySource::Certificate { url, hosts, path_suffix, subject, leaf_alone } => {
             Some(Wire::Certificate(v1::CertificateKeySource {
                 url: Some(locator(url)),
                 hosts: hosts.clone(),
                 path_suffix: path_suffix.clone(),
                 subject: subject.clone().unwrap_or_default(),
+                leaf_alone: *leaf_alone,
             }))
         }
         KeySource::KeySet { url } => Some(Wire::KeySet(v1::KeySetKeySource { url: url.clone() })),

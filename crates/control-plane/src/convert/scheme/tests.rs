@@ -3,7 +3,7 @@
 use super::*;
 use turnbuckle_signing::scheme::{
     Algorithm, Condition, Escape, Handshake, JwtAlgorithm, KeyDigest, Piece, Reply, TimeUnit,
-    UrlVariant,
+    TokenClaim, UrlVariant,
 };
 
 fn key(encoding: KeyEncoding) -> KeyRule {
@@ -73,6 +73,7 @@ fn everything() -> Scheme {
             hosts: vec!["*.example.com".to_owned()],
             path_suffix: ".pem".to_owned(),
             subject: Some("sns.example.com".to_owned()),
+            leaf_alone: true,
         },
         timestamp: Some(TimestampRule {
             at: Locator::SignatureField("t".to_owned()),
@@ -134,6 +135,11 @@ fn token() -> Scheme {
         max_age_seconds: 60,
         max_future_seconds: 5,
         id_claim: Some("jti".to_owned()),
+        claims: vec![TokenClaim {
+            claim: "email".to_owned(),
+            expected: Expected::Setting("webhook_id".to_owned()),
+        }],
+        timeless: true,
     };
     let key_source = KeySource::KeySet { url: "https://issuer.example/keys".to_owned() };
     Scheme { proof: Proof::Jwt(proof), key_source, timestamp: None, ..everything() }

@@ -1,6 +1,12 @@
 use super::*;
+use bytes::Bytes;
+use http::{
+    Request,
+    header::{AUTHORIZATION, CACHE_CONTROL},
+};
 use http_body_util::Full;
 use hyper::{Response, server::conn::http1 as server, service::service_fn};
+use hyper_util::rt::TokioIo;
 use std::{convert::Infallible, net::SocketAddr};
 use tokio::net::TcpListener;
 use turnbuckle_delivery::egress::{EgressPolicy, SystemResolver};

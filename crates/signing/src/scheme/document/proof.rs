@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::scheme::proof::{
     AlgorithmRule, BodyHashClaim, Encoding, JwtProof, KeyEncoding, KeyRule, SignatureProof,
-    SignatureSyntax, UrlHashClaim,
+    SignatureSyntax, TokenClaim, UrlHashClaim,
 };
 use crate::scheme::template::{Part, WhenAbsent};
 use crate::scheme::text::text_or_setting;
@@ -185,6 +185,17 @@ pub(super) struct JwtDocument {
     max_age_seconds: u32,
     max_future_seconds: u32,
     id_claim: Option<String>,
+    #[serde(default)]
+    claims: Vec<TokenClaimDocument>,
+    #[serde(default)]
+    timeless: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenClaimDocument {
+    claim: String,
+    equals: String,
 }
 
 #[derive(Deserialize)]
@@ -222,6 +233,12 @@ impl JwtDocument {
             let encoding = hash.encoding("jwt.url_hash", found)?;
             Some(UrlHashClaim { claim: hash.claim.clone(), encoding })
         });
+        let mut claims = Vec::new();
+        for (index, rule) in self.claims.iter().enumerate() {
+            let field = format!("jwt.claims[{index}].equals");
+            let expected = one(&rule.equals, &field, text_or_setting, found)?;
+            claims.push(TokenClaim { claim: rule.claim.clone(), expected });
+        }
         Some(JwtProof {
             source: source?,
             algorithm: algorithm?,
@@ -233,6 +250,8 @@ impl JwtDocument {
             max_age_seconds: self.max_age_seconds,
             max_future_seconds: self.max_future_seconds,
             id_claim: self.id_claim.clone(),
+            claims,
+            timeless: self.timeless,
         })
     }
 }

@@ -95,7 +95,7 @@ fn check_kind(field: &str, kind: &Kind, rule: &KeyRule, found: &mut Violations) 
 pub(super) fn check_source(scheme: &Scheme, found: &mut Violations) {
     match &scheme.key_source {
         KeySource::KeyRing => {}
-        KeySource::Certificate { url, hosts, path_suffix, subject } => {
+        KeySource::Certificate { url, hosts, path_suffix, subject, leaf_alone: _ } => {
             match &scheme.proof {
                 Proof::Signature(proof) => {
                     check_certificate_algorithm(proof, found);

@@ -1,0 +1,9 @@
+//! See `entries::json`.
+
+#![no_main]
+
+#[path = "../../crates/signing/tests/fuzz/entries.rs"]
+#[allow(dead_code)]
+mod entries;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::json(data));
