@@ -5,6 +5,7 @@ mod follower;
 mod index;
 
 pub(crate) use entry::SourceEntry;
+pub use entry::check_source;
 pub(crate) use follower::SourceFollower;
 pub use follower::SourceHandle;
 pub use index::SourceIndex;

@@ -31,5 +31,5 @@ mod plane;
 mod receipts;
 mod verify;
 
-pub use config::{SourceHandle, SourceIndex};
+pub use config::{SourceHandle, SourceIndex, check_source};
 pub use plane::{IngressParts, IngressPlane};

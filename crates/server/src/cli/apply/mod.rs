@@ -10,6 +10,7 @@ mod diff;
 mod export;
 mod kind;
 mod manifest;
+mod prune;
 mod remote;
 mod report;
 
@@ -21,18 +22,18 @@ use super::{
     values::parse_pair,
 };
 use anyhow::Context as _;
-use kind::KINDS;
 use manifest::Document;
 use remote::{Remote, Update};
 use report::{Action, Outcome};
 use serde_json::Value;
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fs::{File, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
 };
 use tonic::{Code, Status};
+use turnbuckle_client::{ApiError, FieldViolation};
 
 /// Options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
@@ -167,46 +168,30 @@ impl Apply<'_> {
         kept.map_err(|error| Status::unknown(error.to_string()))
     }
 
-    /// Whether the server refuses only because a dry run has not made what the document needs.
+    /// Whether the server refuses only because a dry run has not made what the document needs. What is
+    /// wrong with the document itself is told all the same.
     fn is_planned(&self, document: &Document, status: &Status) -> bool {
-        let missing = [Code::NotFound, Code::FailedPrecondition, Code::InvalidArgument]
-            .contains(&status.code());
+        let refers_to_planned = |field: &str| {
+            let named = document.body.iter().find(|(key, _)| remote::json_name(key) == field);
+            named.and_then(|(_, value)| value.as_str()).is_some_and(|it| self.planned.contains(it))
+        };
+        let mut references = document.kind.references.iter().map(|(field, _)| *field);
         self.args.dry_run
-            && missing
-            && (self.planned.contains(document.tenant())
-                || document
-                    .body
-                    .values()
-                    .any(|value| value.as_str().is_some_and(|text| self.planned.contains(text))))
-    }
-
-    /// What refers goes before what is referred to.
-    async fn prune(&mut self, documents: &[Document], parent: &str) -> Result<(), Status> {
-        let declared: HashSet<&str> = documents.iter().map(|it| it.name.as_str()).collect();
-        let mut tenants: BTreeSet<&str> = documents.iter().map(Document::tenant).collect();
-        if documents.is_empty() {
-            tenants.insert(parent);
-        }
-        for tenant in tenants.into_iter().filter(|tenant| !self.planned.contains(*tenant)) {
-            for kind in KINDS.iter().rev().filter(|kind| !kind.is_tenant()) {
-                for row in self.remote.list(kind, tenant).await? {
-                    let Some(Value::String(name)) = row.get("name") else { continue };
-                    let labels = row.get("labels");
-                    let bears = self.args.labels.iter().all(|(key, value)| {
-                        labels.and_then(|labels| labels.get(key))
-                            == Some(&Value::from(value.as_str()))
-                    });
-                    if bears && !declared.contains(name.as_str()) {
-                        if !self.args.dry_run {
-                            self.remote.delete(kind, name).await?;
-                        }
-                        let (name, changes) = (name.clone(), Vec::new());
-                        self.outcomes.push(Outcome { name, action: Action::Deleted, changes });
-                    }
+            && match status.code() {
+                Code::NotFound => {
+                    self.planned.contains(document.tenant()) || references.any(refers_to_planned)
                 }
+                Code::InvalidArgument => {
+                    let violations = ApiError::new(status).violations;
+                    let is_reference = |violation: &FieldViolation| {
+                        let last = violation.field.rsplit('.').next().unwrap_or_default();
+                        let last = remote::json_name(last);
+                        references.clone().any(|field| field == last) && refers_to_planned(&last)
+                    };
+                    !violations.is_empty() && violations.iter().all(is_reference)
+                }
+                _ => false,
             }
-        }
-        Ok(())
     }
 }
 
