@@ -122,6 +122,18 @@ async fn secrets_move_to_another_key_through_crashes_and_the_old_key_may_go(
     let token = home.token("admin", None)?;
     let shown = run_ok(&["--server", &url, "--token", &token, "keyring", "rewrap"])?;
     assert!(shown.contains("Nothing is under k1: it may be taken out."), "{shown}");
+    let record = run_ok(&[
+        "--server",
+        &url,
+        "--token",
+        &token,
+        "audit",
+        "list",
+        "--platform",
+        "-o",
+        "json",
+    ])?;
+    assert!(record.contains("RewrapSecrets") && record.contains("rewrap.to"), "{record}");
     server.stop().await?;
 
     edit(&home, |keyring| keyring["keys"] = json!([key("k2", 2)]))?;

@@ -80,8 +80,8 @@ pub(super) fn of_every_kind() -> (ApiTokens, Vec<(Caller, HeaderValue)>) {
             let number = u8::try_from(number).unwrap() + offset;
             let token = token(number, owner, role);
             let name = owner.map(|owner| &owner.slug);
-            let caller =
-                Caller { subject: ApiToken::name(name, &token.slug), role, tenant: name.cloned() };
+            let (issuer, subject) = (String::new(), ApiToken::name(name, &token.slug));
+            let caller = Caller { issuer, subject, role, tenant: name.cloned() };
             credentials.push((caller, bearer(secret(number).reveal())));
             made.push(token);
         }
