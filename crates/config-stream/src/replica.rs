@@ -89,15 +89,16 @@ impl Replica {
         let usable = decoded.and_then(|record| self.usable.check(&record).map(|()| record));
         let held = Held { revision, bytes: bytes.into() };
         match usable {
-            Ok(record) => {
+            Ok(record) if is_over(&record) => {
                 self.refused.remove(&key);
-                self.gone.remove(&key);
-                let before = self.live.remove(&key);
-                if !is_over(&record) {
-                    self.live.insert(key, held);
-                } else if before.is_some() {
+                if self.live.remove(&key).is_some() {
                     self.gone.insert(key, held);
                 }
+            }
+            Ok(_) => {
+                self.refused.remove(&key);
+                self.gone.remove(&key);
+                self.live.insert(key, held);
             }
             Err(reason) => self.refuse(key, held, reason),
         }

@@ -318,9 +318,9 @@ async fn an_expired_token_ends_for_followers_and_in_snapshots(fixture: &Fixture)
     assert_eq!(fixture.revision().await, known, "nothing is due, and nothing changes");
 
     let now = at(1) + 3 * DAY;
-    let ended = ChangeContext { at: now, ..by() };
+    let ended = || ChangeContext { at: now, ..by() };
     let mut names = Vec::new();
-    while let Some(name) = config.end_expired_api_token(now - DAY, &ended).await.unwrap() {
+    while let Some(name) = config.end_expired_api_token(now - DAY, &ended()).await.unwrap() {
         names.push(name);
     }
     names.sort();

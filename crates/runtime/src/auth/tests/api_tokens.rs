@@ -271,7 +271,9 @@ impl ConfigSource for Held {
 
     async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
         let mut delta = self.delta.lock().unwrap().clone();
-        delta.api_tokens.retain(|token| token.meta.revision >= known);
+        // Those without a revision changed just now.
+        let is_new = |at: Revision| at > known || at == Revision::ZERO;
+        delta.api_tokens.retain(|token| is_new(token.meta.revision));
         Ok(delta)
     }
 
