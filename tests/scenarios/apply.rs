@@ -208,6 +208,10 @@ async fn a_dry_run_in_a_new_tenant_tells_what_is_wrong_and_only_that() -> anyhow
         let (code, told) = repository.fails(&line)?;
         assert!(code == Some(2) && told.contains(field), "{code:?} {told}");
     }
+    repository.write("bad.yaml", &good.replace("retryPolicy: patient", "retryPolicy: nope"))?;
+    let line = ["--tenant", "acme", "apply", "-f", "bad.yaml", "--dry-run"];
+    let (code, told) = repository.fails(&line)?;
+    assert!(code == Some(3) && told.contains("acme/retryPolicies/nope"), "{code:?} {told}");
     assert_eq!(repository.says(&["tenant", "list", "-o", "name"])?, "tenants/default\n");
     Ok(())
 }

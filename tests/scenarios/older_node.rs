@@ -29,10 +29,15 @@ async fn a_source_that_a_door_cannot_build_is_told_and_goes_on_as_before() -> an
     apart.applied(1).await?;
     takes(&sender, "d-1").await?;
     // As a control plane of a later version would write it.
-    let newer = "with next as (
-            update config_revision set revision = revision + 1 returning revision)
-        update source set preset = 'of-a-later-version', revision = (select revision from next)";
-    apart.home.execute(newer).await?;
+    apart
+        .home
+        .execute(
+            "with next as (
+                update config_revision set revision = revision + 1 returning revision)
+             update source
+             set preset = 'of-a-later-version', revision = (select revision from next)",
+        )
+        .await?;
     let refused = told(&apart).await?;
     assert_eq!((refused.kind.as_str(), refused.uid), ("sources", sender.source.uid.clone()));
     takes(&sender, "d-2").await?;
@@ -46,8 +51,14 @@ async fn a_source_that_a_door_cannot_build_is_told_and_goes_on_as_before() -> an
     apart.applied(1).await?;
     takes(&sender, "d-4").await?;
     told(&apart).await?;
-    let mended = newer.replace("of-a-later-version", "github");
-    apart.home.execute(&mended).await?;
+    apart
+        .home
+        .execute(
+            "with next as (
+                update config_revision set revision = revision + 1 returning revision)
+             update source set preset = 'github', revision = (select revision from next)",
+        )
+        .await?;
     eventually("nothing is refused", async || {
         let node = apart.node_of("ingress.door-1").await?;
         Ok(node.filter(|node| node.refused.is_empty()).map(drop))

@@ -125,6 +125,7 @@ fn check_all(remote: &Remote, documents: &[Document]) -> Result<(), Usage> {
 
 impl Apply<'_> {
     async fn one(&mut self, document: &Document) -> Result<(), Status> {
+        self.references_are_planned(document)?;
         let before = self.remote.get(document.kind, &document.name).await;
         let before = match before {
             // The tenant is not there yet: a dry run goes on.
@@ -166,6 +167,26 @@ impl Apply<'_> {
         };
         self.outcomes.push(Outcome { name, action, changes });
         kept.map_err(|error| Status::unknown(error.to_string()))
+    }
+
+    /// In a tenant that a dry run would have made there is nothing but what it would have made too. The
+    /// server cannot tell: it knows nothing of either.
+    fn references_are_planned(&self, document: &Document) -> Result<(), Status> {
+        if !self.planned.contains(document.tenant()) || !self.args.dry_run {
+            return Ok(());
+        }
+        let is_reference = |key: &str| {
+            let name = remote::json_name(key);
+            document.kind.references.iter().any(|(field, _)| *field == name)
+        };
+        let named = document.body.iter().filter(|(key, _)| is_reference(key));
+        let mut missing =
+            named.filter_map(|(_, it)| it.as_str()).filter(|it| !self.planned.contains(*it));
+        missing.next().map_or(Ok(()), |name| {
+            let tenant = document.tenant();
+            let text = format!("{name} is in no document, and {tenant} has nothing else yet");
+            Err(Status::not_found(text))
+        })
     }
 
     /// Whether the server refuses only because a dry run has not made what the document needs. What is
