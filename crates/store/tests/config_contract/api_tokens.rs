@@ -334,7 +334,8 @@ async fn an_expired_token_ends_for_followers_and_in_snapshots(fixture: &Fixture)
         told.push(token.id);
     }
     let mut expected = [first.id, second.id];
-    (told.sort_unstable(), expected.sort_unstable());
+    told.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(told, expected);
     let newest = AuditFilter::default();
     let newest = config.audit_entries(acme.id, &newest, None, 1).await.unwrap().swap_remove(0);
