@@ -225,6 +225,6 @@ pub(crate) fn removed_key(kind: i32, id: &[u8]) -> Option<Key> {
 }
 
 #[cfg(test)]
-mod history;
+mod history_tests;
 #[cfg(test)]
 mod tests;
