@@ -189,3 +189,51 @@ async fn wrong_files_change_nothing_and_each_fault_is_named() -> anyhow::Result<
     assert_eq!(repository.says(&["event-type", "list", "-o", "name"])?, "");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_in_a_new_tenant_tells_what_is_wrong_and_only_that() -> anyhow::Result<()> {
+    let repository = or_skip!(Repository::new().await?);
+    let good = format!("kind: Tenant\nname: acme\n---\n{SHOP}");
+    repository.write("good.yaml", &good)?;
+    let planned =
+        repository.says(&["--tenant", "acme", "apply", "-f", "good.yaml", "--dry-run"])?;
+    assert_eq!(planned.lines().filter(|line| line.starts_with("+ ")).count(), 6, "{planned}");
+
+    for (right, wrong, field) in [
+        ("https://shop.example.org/hooks", "ftp://shop.example.org/hooks", "url"),
+        ("eventTypes: [order.*]", "eventTypes: [order.*]\nfilter: \"data.x ==\"", "filter"),
+    ] {
+        repository.write("bad.yaml", &good.replace(right, wrong))?;
+        let line = ["--tenant", "acme", "apply", "-f", "bad.yaml", "--dry-run"];
+        let (code, told) = repository.fails(&line)?;
+        assert!(code == Some(2) && told.contains(field), "{code:?} {told}");
+    }
+    repository.write("bad.yaml", &good.replace("retryPolicy: patient", "retryPolicy: nope"))?;
+    let line = ["--tenant", "acme", "apply", "-f", "bad.yaml", "--dry-run"];
+    let (code, told) = repository.fails(&line)?;
+    assert!(code == Some(3) && told.contains("acme/retryPolicies/nope"), "{code:?} {told}");
+    assert_eq!(repository.says(&["tenant", "list", "-o", "name"])?, "tenants/default\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pruning_an_endpoint_takes_no_subscription_along_that_is_to_stay() -> anyhow::Result<()> {
+    let repository = or_skip!(Repository::new().await?);
+    repository.write("shop.yaml", SHOP)?;
+    repository.says(&["apply", "-f", "shop.yaml"])?;
+    // The endpoint leaves the files, and its subscription stays in them.
+    let parts: Vec<&str> = SHOP.split("---\n").collect();
+    repository.write("shop.yaml", &[parts[0], parts[3], parts[4]].join("---\n"))?;
+    for dry_run in [true, false] {
+        let mut line = vec!["apply", "-f", "shop.yaml", "--prune", "-l", "managed-by=git"];
+        line.extend(dry_run.then_some("--dry-run"));
+        let (code, told) = repository.fails(&line)?;
+        let names = ["endpoints/shop was not deleted", "subscriptions/paid"];
+        assert!(code == Some(4) && names.iter().all(|it| told.contains(it)), "{code:?} {told}");
+    }
+    assert_eq!(
+        repository.says(&["subscription", "list", "-o", "name"])?,
+        "tenants/default/subscriptions/paid\n"
+    );
+    Ok(())
+}

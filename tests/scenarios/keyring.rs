@@ -118,10 +118,7 @@ async fn secrets_move_to_another_key_through_crashes_and_the_old_key_may_go(
     let done = status(&scene.client).await?;
     assert_eq!((records(&done, "k1"), records(&done, "k2")), (0, all + 1), "{done:?}");
     assert!(done.keys[0].droppable && done.summary.contains("it may be taken out"), "{done:?}");
-    let url = format!("http://{}", server.api);
-    let token = home.token("admin", None)?;
-    let shown = run_ok(&["--server", &url, "--token", &token, "keyring", "rewrap"])?;
-    assert!(shown.contains("Nothing is under k1: it may be taken out."), "{shown}");
+    the_shell_shows_it_and_the_record_too(&server, &home)?;
     server.stop().await?;
 
     edit(&home, |keyring| keyring["keys"] = json!([key("k2", 2)]))?;
@@ -135,6 +132,18 @@ async fn secrets_move_to_another_key_through_crashes_and_the_old_key_may_go(
         verify(Profile::StandardWebhooks, &[key], &last.headers, &last.body, &options)?;
     }
     server.stop().await
+}
+
+/// Everything was moved: another run moves nothing, and whoever asked is on record.
+fn the_shell_shows_it_and_the_record_too(server: &Server, home: &Home) -> anyhow::Result<()> {
+    let url = format!("http://{}", server.api);
+    let token = home.token("admin", None)?;
+    let run = |line: &[&str]| run_ok(&[&["--server", &url, "--token", &token][..], line].concat());
+    let shown = run(&["keyring", "rewrap"])?;
+    assert!(shown.contains("Nothing is under k1: it may be taken out."), "{shown}");
+    let record = run(&["audit", "list", "--platform", "-o", "json"])?;
+    assert!(record.contains("RewrapSecrets") && record.contains("rewrap.to"), "{record}");
+    Ok(())
 }
 
 /// Two runners to the end, a rotation and an event, all at the same time. Gives the new key.

@@ -59,6 +59,7 @@ mod key_rotation;
 mod keyring;
 mod keys;
 mod marker_secrets;
+mod older_node;
 mod operate;
 mod outage;
 mod retry;

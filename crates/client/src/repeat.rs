@@ -81,7 +81,12 @@ repeated_calls! {
 }
 
 impl Client {
-    async fn repeat<T, F>(&self, send: impl Fn() -> F + Send) -> Result<T, Status>
+    /// Sends again while the failure is a passing one, as the calls above do. For calls with
+    /// [`Client::grpc`]: a request that makes something needs an id, the same in every try.
+    ///
+    /// # Errors
+    /// The last status, when it is final or no tries are left.
+    pub async fn repeat<T, F>(&self, send: impl Fn() -> F + Send) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>> + Send,
     {

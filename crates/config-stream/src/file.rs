@@ -8,14 +8,14 @@
 //! installation. The hash tells a damaged file from a foreign one. Blocks keep memory small; each names
 //! its file and its place, so that none can be left out, repeated or taken from another file.
 
-use crate::replica::Replica;
+use crate::{Usable, replica::Replica};
 use sha2::{Digest as _, Sha256};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, BufReader, Read, Write},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 use turnbuckle_domain::{
     ConfigPosition, EndpointId, Epoch, KeyId, KeyOwner, NodeRole, Revision, SealContext, SealError,
@@ -73,6 +73,9 @@ pub struct LastKnownGood {
     path: PathBuf,
     role: NodeRole,
     sealer: Arc<dyn SecretSealer>,
+    /// Held while the file is written: a process that stops writes once more while its last write may
+    /// still be going on, and both would write into the same unfinished file.
+    writing: Arc<Mutex<()>>,
 }
 
 impl LastKnownGood {
@@ -80,14 +83,21 @@ impl LastKnownGood {
     #[must_use]
     pub fn new(directory: &Path, role: NodeRole, sealer: Arc<dyn SecretSealer>) -> Self {
         let name = format!("configuration.{}", role.as_str());
-        Self { path: directory.join(name), role, sealer }
+        Self { path: directory.join(name), role, sealer, writing: Arc::default() }
     }
 
     /// Reads the file. One that cannot be used is set aside, for people to look at, and is then
-    /// none; that is logged.
-    pub(crate) fn load(&self) -> Option<Loaded> {
-        match self.read() {
+    /// none; that is logged. One that the operating system does not give now stays: it may be good.
+    pub(crate) fn load(&self, usable: &Usable) -> Option<Loaded> {
+        match self.read(usable) {
             Ok(found) => found,
+            Err(error @ FileError::Io { .. }) => {
+                tracing::error!(
+                    %error,
+                    "the last-known-good configuration cannot be read now; only the control plane has one"
+                );
+                None
+            }
             Err(error) => {
                 let aside = self.path.with_extension(format!("{}.refused", self.role.as_str()));
                 let moved = fs::rename(&self.path, &aside).is_ok();
@@ -100,7 +110,7 @@ impl LastKnownGood {
         }
     }
 
-    fn read(&self) -> Result<Option<Loaded>, FileError> {
+    fn read(&self, usable: &Usable) -> Result<Option<Loaded>, FileError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -108,12 +118,11 @@ impl LastKnownGood {
         };
         let mut file = BufReader::new(file);
         let mut start = [0; MAGIC.len() + 1];
-        let form = |_| FileError::Form(self.path.clone());
-        file.read_exact(&mut start).map_err(form)?;
+        self.fill(&mut file, &mut start, FileError::Form)?;
         if start.strip_prefix(MAGIC) != Some(&[FORM]) {
             return Err(FileError::Form(self.path.clone()));
         }
-        let mut reading = Reading::default();
+        let mut reading = Reading { usable: usable.clone(), ..Reading::default() };
         while !reading.is_complete {
             let inside = self.read_block(&mut file)?;
             let foreign = || FileError::Foreign(self.path.clone());
@@ -130,14 +139,14 @@ impl LastKnownGood {
         let damaged = || FileError::Damaged(self.path.clone());
         let mut length = [0; 4];
         let mut hash = [0; HASH_BYTES];
-        file.read_exact(&mut length).map_err(|_| damaged())?;
-        file.read_exact(&mut hash).map_err(|_| damaged())?;
+        self.fill(file, &mut length, FileError::Damaged)?;
+        self.fill(file, &mut hash, FileError::Damaged)?;
         let length = u32::from_be_bytes(length);
         if length > SEALED_MAX {
             return Err(damaged());
         }
         let mut sealed = vec![0; usize::try_from(length).unwrap_or_default()];
-        file.read_exact(&mut sealed).map_err(|_| damaged())?;
+        self.fill(file, &mut sealed, FileError::Damaged)?;
         if Sha256::digest(&sealed).as_slice() != hash {
             return Err(damaged());
         }
@@ -145,8 +154,23 @@ impl LastKnownGood {
         self.sealer.open(CONTEXT, &sealed).map_err(|_| FileError::Foreign(self.path.clone()))
     }
 
-    /// Writes the file as a whole or not at all. Durable when it returns.
+    /// Reads as many bytes as there is room for. A file that ends before is no good one; one that
+    /// cannot be read may be.
+    fn fill(
+        &self,
+        file: &mut impl Read,
+        room: &mut [u8],
+        too_short: fn(PathBuf) -> FileError,
+    ) -> Result<(), FileError> {
+        file.read_exact(room).map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => too_short(self.path.clone()),
+            _ => self.io("read", cause),
+        })
+    }
+
+    /// Writes the file as a whole or not at all. Durable when it returns. One writer at a time.
     pub(crate) fn write(&self, content: &Content) -> Result<(), FileError> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = self.path.parent().unwrap_or_else(|| Path::new("."));
         DirBuilder::new()
             .recursive(true)
@@ -233,6 +257,7 @@ struct Reading {
     /// Number of the next block.
     number: u32,
     is_complete: bool,
+    usable: Usable,
 }
 
 impl Reading {
@@ -251,7 +276,7 @@ impl Reading {
         let proven_at = i64::from_be_bytes(*proven_at);
         let proven_at = (proven_at > 0).then(|| Timestamp::from_micros(proven_at));
         let (replica, first_proven_at) =
-            self.loaded.get_or_insert_with(|| (Replica::new(at), proven_at));
+            self.loaded.get_or_insert_with(|| (Replica::new(at, self.usable.clone()), proven_at));
         let is_next = u32::from_be_bytes(*number) == self.number
             && replica.at() == at
             && *first_proven_at == proven_at;

@@ -1,9 +1,12 @@
 //! All resources of a node at one revision, encoded as they came.
 
-use crate::wire::{self, Header, Key, Record};
+use crate::{
+    Usable,
+    wire::{self, Header, Key, Record},
+};
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, node_limits,
+    ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, Revocation, node_limits,
 };
 use uuid::Uuid;
 
@@ -15,6 +18,14 @@ struct Held {
     bytes: Arc<[u8]>,
 }
 
+/// One that cannot be used here. Kept all the same: the control plane sends it once only, and the next
+/// version of this program may be able to use it.
+#[derive(Debug, Clone)]
+struct Refused {
+    told: RefusedResource,
+    bytes: Arc<[u8]>,
+}
+
 /// What a node has. Behind the index of its plane, which is built from it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replica {
@@ -23,7 +34,8 @@ pub(crate) struct Replica {
     /// What went since the plane last took changes, with its last state: the plane finds by it what
     /// to take out.
     gone: BTreeMap<Key, Held>,
-    refused: BTreeMap<Key, RefusedResource>,
+    refused: BTreeMap<Key, Refused>,
+    usable: Usable,
 }
 
 /// The bytes are no resource: the other side, or the way between, is broken.
@@ -32,8 +44,8 @@ pub(crate) struct Replica {
 pub(crate) struct NoResource;
 
 impl Replica {
-    pub(crate) fn new(at: ConfigPosition) -> Self {
-        Self { at, ..Self::default() }
+    pub(crate) fn new(at: ConfigPosition, usable: Usable) -> Self {
+        Self { at, usable, ..Self::default() }
     }
 
     pub(crate) const fn at(&self) -> ConfigPosition {
@@ -45,14 +57,23 @@ impl Replica {
         self.live.len()
     }
 
-    /// The resources, in the order in which they are built on each other.
+    /// The resources, in the order in which they are built on each other, and behind them those that
+    /// were refused. Who takes them in in this order comes to the same state; or, knowing more, to a
+    /// better one.
     pub(crate) fn resources(&self) -> Vec<Arc<[u8]>> {
-        self.live.values().map(|held| Arc::clone(&held.bytes)).collect()
+        let live = self.live.values().map(|held| &held.bytes);
+        live.chain(self.refused.values().map(|refused| &refused.bytes)).map(Arc::clone).collect()
+    }
+
+    /// What decides whether a resource is usable.
+    pub(crate) fn usable(&self) -> Usable {
+        self.usable.clone()
     }
 
     /// What could not be used, at most as much as a report holds.
     pub(crate) fn refused(&self) -> Vec<RefusedResource> {
-        self.refused.values().take(node_limits::REFUSED_MAX).cloned().collect()
+        let refused = self.refused.values().take(node_limits::REFUSED_MAX);
+        refused.map(|refused| refused.told.clone()).collect()
     }
 
     /// Whether everything that exists is here in some version. When not, what is missing may exist.
@@ -64,30 +85,41 @@ impl Replica {
     /// kind is unknown: the next version of this program knows it, and finds it in the file.
     pub(crate) fn upsert(&mut self, bytes: Vec<u8>) -> Result<(), NoResource> {
         let (Header { key, revision }, resource) = wire::header(&bytes).ok_or(NoResource)?;
-        match wire::decode(resource) {
+        let decoded = wire::decode(resource).map_err(|unusable| unusable.to_string());
+        let usable = decoded.and_then(|record| self.usable.check(&record).map(|()| record));
+        let held = Held { revision, bytes: bytes.into() };
+        match usable {
+            Ok(record) if is_over(&record) => {
+                self.refused.remove(&key);
+                if self.live.remove(&key).is_some() {
+                    self.gone.insert(key, held);
+                }
+            }
             Ok(_) => {
                 self.refused.remove(&key);
                 self.gone.remove(&key);
-                self.live.insert(key, Held { revision, bytes: bytes.into() });
+                self.live.insert(key, held);
             }
-            Err(unusable) => {
-                let refused = RefusedResource {
-                    kind: wire::kind_name(key.kind).to_owned(),
-                    uid: key.id.to_string(),
-                    revision,
-                    reason: unusable.to_string(),
-                };
-                tracing::warn!(
-                    resource.kind = refused.kind,
-                    resource.uid = refused.uid,
-                    config.revision = revision.0,
-                    reason = refused.reason,
-                    "a resource cannot be used here; its version before stays in use"
-                );
-                self.refused.insert(key, refused);
-            }
+            Err(reason) => self.refuse(key, held, reason),
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, key: Key, Held { revision, bytes }: Held, reason: String) {
+        let told = RefusedResource {
+            kind: wire::kind_name(key.kind).to_owned(),
+            uid: key.id.to_string(),
+            revision,
+            reason,
+        };
+        tracing::warn!(
+            resource.kind = told.kind,
+            resource.uid = told.uid,
+            config.revision = revision.0,
+            reason = told.reason,
+            "a resource cannot be used here; its version before stays in use"
+        );
+        self.refused.insert(key, Refused { told, bytes });
     }
 
     /// Takes a resource out.
@@ -170,9 +202,21 @@ pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
         }
         Record::SourceKeyRing(..) => {}
         Record::Source(value) => delta.sources.push(Deletable { value: *value, deleted }),
-        // A revoked one stays, and says so.
-        Record::ApiToken(value) => delta.api_tokens.push(*value),
+        // A plane takes a token out when it hears that it is revoked.
+        Record::ApiToken(mut value) => {
+            if deleted && value.revoked.is_none() {
+                let at = value.meta.updated_at;
+                value.revoked = Some(Revocation { at, reason: String::new() });
+            }
+            delta.api_tokens.push(*value);
+        }
     }
+}
+
+/// Whether the record says of itself that it is over. A snapshot would not have it, so nothing may
+/// stay of it: else every node gathers what no snapshot has, and holds the next one back.
+fn is_over(record: &Record) -> bool {
+    matches!(record, Record::ApiToken(token) if token.revoked.is_some())
 }
 
 /// The id of a removal; none when it has another length.
@@ -180,5 +224,7 @@ pub(crate) fn removed_key(kind: i32, id: &[u8]) -> Option<Key> {
     Some(Key { kind, id: Uuid::from_slice(id).ok()? })
 }
 
+#[cfg(test)]
+mod history_tests;
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use turnbuckle_client::Client;
 use turnbuckle_domain::{
-    Clock, ConfigPosition, Epoch, Error, NodeId, NodeReport, NodeReports, ReportSink, Revision,
-    StoreError, Timestamp, node_limits,
+    Clock, ConfigPosition, Epoch, Error, NodeId, NodeReport, NodeReports, RefusedResource,
+    ReportSink, Revision, StoreError, Timestamp, node_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::{duration, timestamp};
@@ -27,6 +27,11 @@ pub trait InUse: Send + 'static {
 
     /// Waits until another state is in use.
     async fn changed(&mut self);
+
+    /// What the plane could not build of what it read.
+    fn refused(&self) -> Vec<RefusedResource> {
+        Vec::new()
+    }
 }
 
 /// A role that builds nothing from the configuration works by what has come.
@@ -63,7 +68,7 @@ impl Reporter {
         let reporting = async {
             loop {
                 if let Some(at) = in_use.position() {
-                    self.report(at, started_at).await;
+                    self.report(at, started_at, in_use.refused()).await;
                 }
                 sleep(REPORT_GAP).await;
                 // Either way it is time for a report.
@@ -73,7 +78,12 @@ impl Reporter {
         stop.run_until_cancelled(reporting).await;
     }
 
-    async fn report(&self, at: ConfigPosition, started_at: Timestamp) {
+    async fn report(
+        &self,
+        at: ConfigPosition,
+        started_at: Timestamp,
+        not_built: Vec<RefusedResource>,
+    ) {
         let condition = self.stream.as_ref().map(StreamSource::condition).unwrap_or_default();
         let report = NodeReport {
             node: self.node.name.clone(),
@@ -83,7 +93,7 @@ impl Reporter {
             reported_at: self.clock.now(),
             started_at,
             version: self.version.to_owned(),
-            refused: condition.refused,
+            refused: together(condition.refused, not_built),
             staleness: condition.staleness,
             held: condition.held,
         };
@@ -99,6 +109,20 @@ impl Reporter {
             Err(_) => tracing::debug!("the revision in use was not reported in time"),
         }
     }
+}
+
+/// What the stream refused, and what the plane did besides; each resource once.
+fn together(
+    mut refused: Vec<RefusedResource>,
+    not_built: Vec<RefusedResource>,
+) -> Vec<RefusedResource> {
+    for other in not_built {
+        if !refused.iter().any(|known| (&known.kind, &known.uid) == (&other.kind, &other.uid)) {
+            refused.push(other);
+        }
+    }
+    refused.truncate(node_limits::REFUSED_MAX);
+    refused
 }
 
 /// Keeps reports of a node that runs where the store is.

@@ -1,7 +1,7 @@
 //! The domain's port of configuration, fed by the stream.
 
 use crate::{
-    LastKnownGood,
+    LastKnownGood, Usable,
     file::Content,
     link, metrics,
     replica::Replica,
@@ -52,6 +52,8 @@ pub struct StreamParts {
     pub node: NodeId,
     /// Where the last good state is kept.
     pub file: LastKnownGood,
+    /// Decides which resources can be used here.
+    pub usable: Usable,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Spreads reconnects.
@@ -97,8 +99,8 @@ impl StreamSource {
     #[must_use]
     pub fn open(parts: StreamParts) -> Self {
         metrics::describe();
-        let StreamParts { client, node, file, clock, random } = parts;
-        let restored = file.load();
+        let StreamParts { client, node, file, usable, clock, random } = parts;
+        let restored = file.load(&usable);
         if let Some((replica, proven_at)) = &restored {
             let age = proven_at.map_or(Duration::ZERO, |at| clock.now().since(at));
             tracing::info!(
@@ -107,8 +109,10 @@ impl StreamSource {
                 "begins with the last-known-good configuration"
             );
         }
-        let state = restored
-            .map_or_else(State::default, |(replica, proven_at)| State::restore(replica, proven_at));
+        let state = match restored {
+            Some((replica, proven_at)) => State::restore(replica, proven_at),
+            None => State::new(usable),
+        };
         let level = watch::Sender::new(level_of(&state));
         Self(Arc::new(Shared {
             client,

@@ -1,6 +1,7 @@
 //! What the messages of the stream make of a node's configuration.
 
 use crate::{
+    Usable,
     replica::{NoResource, Replica, removed_key},
     wire::SnapshotHash,
 };
@@ -75,12 +76,18 @@ pub(crate) struct State {
     parts: Vec<ConfigChanges>,
     accepted: Option<ConfigPosition>,
     proven_at: Option<Timestamp>,
+    usable: Usable,
 }
 
 impl State {
+    /// Begins with nothing.
+    pub(crate) fn new(usable: Usable) -> Self {
+        Self { usable, ..Self::default() }
+    }
+
     /// Begins with what the file has.
     pub(crate) fn restore(replica: Replica, proven_at: Option<Timestamp>) -> Self {
-        Self { present: Some(replica), proven_at, ..Self::default() }
+        Self { usable: replica.usable(), present: Some(replica), proven_at, ..Self::default() }
     }
 
     pub(crate) const fn present(&self) -> Option<&Replica> {
@@ -155,7 +162,8 @@ impl State {
         }
         self.parts.clear();
         let hash = SnapshotHash::default();
-        self.incoming = Some(Incoming { replica: Replica::new(at), hash, count: 0, bytes: 0 });
+        let replica = Replica::new(at, self.usable.clone());
+        self.incoming = Some(Incoming { replica, hash, count: 0, bytes: 0 });
         Ok(Effect::None)
     }
 

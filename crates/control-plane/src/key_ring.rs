@@ -144,14 +144,14 @@ impl Keys {
             return Ok(());
         }
         let (_, ring) = self.open(caller, seen).await?;
-        let mut lagging = self.lagging(ring.revision).await?;
+        let mut lagging = self.lagging(caller, ring.revision).await?;
         // A script stages and activates in one breath: nodes that follow have it a moment later.
         for _ in 0..PROPAGATION_LOOKS {
             if lagging.is_none() {
                 break;
             }
             tokio::time::sleep(PROPAGATION_LOOK).await;
-            lagging = self.lagging(ring.revision).await?;
+            lagging = self.lagging(caller, ring.revision).await?;
         }
         match lagging {
             None => Ok(()),
@@ -168,9 +168,13 @@ impl Keys {
     }
 
     /// A delivery node that is alive and does not work by this revision yet.
-    async fn lagging(&self, revision: Revision) -> Result<Option<NodeApplied>, Error> {
+    async fn lagging(
+        &self,
+        caller: &Caller,
+        revision: Revision,
+    ) -> Result<Option<NodeApplied>, Error> {
         let now = self.0.clock.now();
-        let nodes = self.0.applied.applied_revisions().await?;
+        let nodes = self.nodes(caller).await?;
         Ok(nodes.into_iter().find(|node| node.lags(revision, now)))
     }
 
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_on_a_ring_once_for_ever() {
+    fn a_key_is_on_a_ring_once_while_the_ring_remembers_it() {
         let signing_key = SigningKey::generate_hmac(&[1; 32]);
         let now = Timestamp::from_micros(1);
         let key = Key::staged(

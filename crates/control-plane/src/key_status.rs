@@ -6,7 +6,7 @@ use crate::{
     names::KeyRingName,
     write::named,
 };
-use turnbuckle_domain::{Caller, Endpoint, Error, Evidence, Standing};
+use turnbuckle_domain::{Caller, Endpoint, Error, Evidence, NodeApplied, Standing};
 
 /// A ring with what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Keys {
         let at = self.0.clock.now();
         let (evidence, standing) = match &owner {
             Owner::Endpoint(endpoint) => {
-                let evidence = self.evidence(endpoint).await?;
+                let evidence = self.evidence(caller, endpoint).await?;
                 let standing = Standing::of(&ring, &evidence, at);
                 (evidence, standing)
             }
@@ -39,10 +39,16 @@ impl Keys {
         Ok(KeyRingStatus { view, evidence, standing })
     }
 
-    async fn evidence(&self, endpoint: &Endpoint) -> Result<Evidence, Error> {
+    async fn evidence(&self, caller: &Caller, endpoint: &Endpoint) -> Result<Evidence, Error> {
         Ok(Evidence {
             usage: self.0.key_usage.ring_usage(endpoint.tenant, endpoint.id).await?,
-            nodes: self.0.applied.applied_revisions().await?,
+            nodes: self.nodes(caller).await?,
         })
+    }
+
+    /// What delivery nodes work by, as this caller may know it.
+    pub(crate) async fn nodes(&self, caller: &Caller) -> Result<Vec<NodeApplied>, Error> {
+        let nodes = self.0.applied.applied_revisions().await?;
+        Ok(if caller.tenant.is_some() { NodeApplied::numbered(nodes) } else { nodes })
     }
 }

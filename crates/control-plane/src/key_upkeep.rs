@@ -35,7 +35,16 @@ impl KeyUpkeep {
         loop {
             let page = self.0.key_usage.open_rotations(now, after, PAGE).await?;
             for (tenant, endpoint) in &page {
-                paused += usize::from(self.judge(*tenant, *endpoint).await?);
+                match self.judge(*tenant, *endpoint).await {
+                    Ok(is_paused) => paused += usize::from(is_paused),
+                    Err(error @ Error::Unavailable { .. }) => return Err(error),
+                    // A ring that cannot be read must not keep those behind it from being judged.
+                    Err(error) => tracing::error!(
+                        endpoint.id = %endpoint,
+                        error = &error as &dyn std::error::Error,
+                        "a rotation cannot be judged"
+                    ),
+                }
             }
             match page.last() {
                 Some((_, last)) if page.len() == usize::from(PAGE) => after = Some(*last),

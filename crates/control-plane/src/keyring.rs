@@ -4,7 +4,7 @@
 //! crash loses at most a page of work, which is done again without harm, and two runners share the
 //! pages as they come.
 
-use crate::Dependencies;
+use crate::{Dependencies, by::By};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Caller, Epoch, Error, KeyId, Precondition, RewrapBatch, RewrapProgress, SealedRecord,
@@ -103,10 +103,12 @@ impl KeyEncryption {
 
     pub(crate) async fn rewrap(
         &self,
-        caller: &Caller,
+        by: &By,
         max_records: Option<u32>,
     ) -> Result<RewrapProgress, Error> {
-        caller.enter_all()?;
+        by.caller.enter_all()?;
+        let to = self.0.rewrapper.primary_key_id();
+        self.0.sealed.record_rewrap(to, &by.change).await?;
         self.run(max_records).await
     }
 

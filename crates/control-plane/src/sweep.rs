@@ -1,15 +1,18 @@
-//! What goes by itself after its time: deleted resources and remembered requests.
+//! What goes by itself after its time: deleted resources, expired tokens and remembered requests.
 
 use crate::Dependencies;
 use std::sync::Arc;
 use turnbuckle_domain::{
     AuditId, ChangeContext, Clock, ConfigStore, Error, IdGenerator, KEPT_DELETED, Role,
-    request_limits,
+    api_token_limits, request_limits,
 };
 
 /// Most resources purged at once. Each is a change of its own that writers wait for, so a large
 /// tenant goes in many small turns.
 const PURGES: u32 = 100;
+
+/// Most expired tokens ended at once, for the same reason.
+const ENDS: u32 = 100;
 
 /// Requests forgotten by one statement: some milliseconds.
 const REQUESTS_AT_ONCE: u32 = 1_000;
@@ -37,6 +40,8 @@ pub struct Swept {
     pub purged: u32,
     /// Remembered requests.
     pub forgotten: u64,
+    /// Expired API tokens.
+    pub ended: u32,
 }
 
 impl Sweeper {
@@ -53,18 +58,34 @@ impl Sweeper {
     pub async fn run(&self) -> Result<Swept, Error> {
         // One must not wait for the other.
         let (purged, forgotten) = (self.purge().await, self.forget().await);
-        Ok(Swept { purged: purged?, forgotten: forgotten? })
+        let ended = self.end().await;
+        Ok(Swept { purged: purged?, forgotten: forgotten?, ended: ended? })
     }
 
     async fn purge(&self) -> Result<u32, Error> {
         let old = self.clock.now() - KEPT_DELETED;
         for purged in 0..PURGES {
-            match self.store.purge_one(old, &self.by()).await? {
+            match self.store.purge_one(old, &self.by("deleted 30 days ago")).await? {
                 Some(resource) => tracing::info!(resource, "purged what was deleted 30 days ago"),
                 None => return Ok(purged),
             }
         }
         Ok(PURGES)
+    }
+
+    async fn end(&self) -> Result<u32, Error> {
+        let old = self.clock.now() - api_token_limits::ENDED_AFTER;
+        for ended in 0..ENDS {
+            if self
+                .store
+                .end_expired_api_token(old, &self.by("expired 7 days ago"))
+                .await?
+                .is_none()
+            {
+                return Ok(ended);
+            }
+        }
+        Ok(ENDS)
     }
 
     async fn forget(&self) -> Result<u64, Error> {
@@ -80,7 +101,7 @@ impl Sweeper {
         Ok(all)
     }
 
-    fn by(&self) -> ChangeContext {
+    fn by(&self, reason: &str) -> ChangeContext {
         ChangeContext {
             id: AuditId::from_uuid(self.ids.uuid()),
             at: self.clock.now(),
@@ -88,7 +109,7 @@ impl Sweeper {
             role: Role::Admin,
             method: METHOD.to_owned(),
             request_id: self.ids.uuid().to_string(),
-            reason: "deleted 30 days ago".to_owned(),
+            reason: reason.to_owned(),
             validate_only: false,
             request: None,
         }

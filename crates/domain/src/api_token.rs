@@ -34,6 +34,10 @@ pub mod api_token_limits {
     /// Valid tokens of one tenant, and of the platform: every process that authenticates calls
     /// holds them all.
     pub const VALID_MAX: u64 = 200;
+    /// A token is taken out of the configuration this long after it expired, so that nodes do not
+    /// hold every token there ever was. Not at once: a clock that was put forward and back again
+    /// must not end tokens that are valid.
+    pub const ENDED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 }
 
 /// What every token begins with: people and secret scanners know it by that.
@@ -190,10 +194,12 @@ impl ApiToken {
     /// Whether it is taken at this time.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> ApiTokenState {
-        if self.revoked.is_some() {
-            ApiTokenState::Revoked
-        } else if now >= self.expires_at {
+        // One that ended by itself is marked as revoked later on, which is no news to people.
+        let ended_before = self.revoked.as_ref().is_some_and(|end| end.at < self.expires_at);
+        if now >= self.expires_at && !ended_before {
             ApiTokenState::Expired
+        } else if self.revoked.is_some() {
+            ApiTokenState::Revoked
         } else {
             ApiTokenState::Active
         }
@@ -313,6 +319,15 @@ pub trait ApiTokenStore: Send + Sync + 'static {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<ApiToken, Error>;
+
+    /// Ends one token that expired before this time, the one that expired first, for everybody who
+    /// follows the configuration: they hear of it as of one that was revoked. Says which; none when
+    /// nothing is due. Its row stays, since names are never given again.
+    async fn end_expired_api_token(
+        &self,
+        expired_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error>;
 
     /// Notes when tokens were last used. No change of configuration: it makes no revision and no
     /// audit entry, and an earlier time than the one noted changes nothing.

@@ -142,6 +142,9 @@ impl Role {
 /// Who calls: made by authentication, passed to every use case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
+    /// Who vouches for the subject: the issuer of its token, whose subjects are its own. Empty for API
+    /// tokens, and where no token is needed.
+    pub issuer: String,
     /// Subject of the token.
     pub subject: String,
     /// What it may do.

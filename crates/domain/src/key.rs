@@ -33,7 +33,9 @@ pub mod key_limits {
     pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
     /// How long a retired key is kept for a roll-back.
     pub const ROLLBACK_WINDOW: Duration = Duration::from_secs(7 * 24 * 3600);
-    /// Keys a ring remembers, retired and revoked ones included.
+    /// Keys a ring remembers, retired and revoked ones included. Beyond it the oldest retired ones
+    /// are forgotten first, so that a roll-back reaches as far as it can, and revoked ones last: what
+    /// is forgotten could be imported again.
     pub const KEYS_KEPT: usize = 20;
 }
 
@@ -255,11 +257,8 @@ impl KeyRing {
         }
         self.forget_pause();
         while self.keys.len() > key_limits::KEYS_KEPT {
-            let oldest_idle = self
-                .keys
-                .iter()
-                .rposition(|key| matches!(key.state, KeyState::Retired | KeyState::Revoked));
-            match oldest_idle {
+            let oldest = |state| self.keys.iter().rposition(|key| key.state == state);
+            match oldest(KeyState::Retired).or_else(|| oldest(KeyState::Revoked)) {
                 Some(index) => drop(self.keys.remove(index)),
                 None => break,
             }

@@ -20,6 +20,15 @@ pub struct NodeApplied {
 }
 
 impl NodeApplied {
+    /// The same without the names of processes, for callers who may not know how the platform is
+    /// built (I12): a tenant sees how many do not have its keys yet, and not which.
+    #[must_use]
+    pub fn numbered(nodes: Vec<Self>) -> Vec<Self> {
+        let node = |number: usize| format!("delivery node {}", number + 1);
+        let nodes = nodes.into_iter().enumerate();
+        nodes.map(|(number, applied)| Self { node: node(number), ..applied }).collect()
+    }
+
     /// Whether it is alive and does not use this revision yet.
     #[must_use]
     pub fn lags(&self, revision: Revision, now: Timestamp) -> bool {

@@ -6,7 +6,7 @@
 //!  other content under the same id ─► refused
 //! ```
 
-use crate::{ChangeContext, Error, KeyId, TenantId, Timestamp};
+use crate::{Caller, ChangeContext, Error, KeyId, TenantId, Timestamp};
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use std::{fmt, time::Duration};
@@ -38,17 +38,17 @@ pub struct RequestKey {
 pub struct InvalidRequestId;
 
 /// Separates these hashes from other uses of the function, and one form from the next.
-const CONTENT_DOMAIN: &[u8] = b"turnbuckle request content 1";
+const CONTENT_DOMAIN: &[u8] = b"turnbuckle request content 2";
 
 impl RequestKey {
-    /// Takes an id and everything that a repeat must say again. Who asks is part of it: a secret is
-    /// shown again to nobody else.
+    /// Takes an id and everything that a repeat must say again. Who asks is part of it, and who vouches
+    /// for that: a secret is shown again to nobody else.
     ///
     /// # Errors
     /// When the id is no UUID, or the nil one, which stands for a forgotten value.
     pub fn new<'a>(
         id: &str,
-        subject: &'a str,
+        caller: &'a Caller,
         parts: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Self, InvalidRequestId> {
         let id = Uuid::try_parse(id).map_err(|_| InvalidRequestId)?;
@@ -57,7 +57,8 @@ impl RequestKey {
         }
         let mut hasher = Sha256::new();
         hasher.update(CONTENT_DOMAIN);
-        for part in std::iter::once(subject.as_bytes()).chain(parts) {
+        let who = [caller.issuer.as_bytes(), caller.subject.as_bytes()];
+        for part in who.into_iter().chain(parts) {
             // The length keeps ("ab", "c") and ("a", "bc") apart.
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
@@ -122,6 +123,7 @@ pub trait RequestLog: Send + Sync + 'static {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Role;
 
     #[test]
     fn a_secret_is_shown_for_minutes_and_a_request_kept_for_a_day() {
@@ -142,9 +144,17 @@ mod tests {
     #[test]
     fn a_key_is_its_id_and_all_that_was_said() {
         let id = "0190e5d8-7a44-7c1f-9d0e-5b1c2f6a7e10";
-        let key = |subject: &str, parts: &[&[u8]]| {
-            RequestKey::new(id, subject, parts.iter().copied()).unwrap()
+        let caller = |subject: &str| Caller {
+            issuer: "https://id.example.org".to_owned(),
+            subject: subject.to_owned(),
+            role: Role::Operator,
+            tenant: None,
         };
+        let key = |subject: &str, parts: &[&[u8]]| {
+            RequestKey::new(id, &caller(subject), parts.iter().copied()).unwrap()
+        };
+        let other = Caller { issuer: "https://login.example.org".to_owned(), ..caller("alice") };
+        assert_ne!(key("alice", &[]), RequestKey::new(id, &other, []).unwrap(), "another alice");
         assert_eq!(key("alice", &[b"ab", b"c"]), key("alice", &[b"ab", b"c"]));
         for other in [
             key("bob", &[b"ab", b"c"]),
@@ -154,7 +164,7 @@ mod tests {
             assert_ne!(key("alice", &[b"ab", b"c"]), other);
         }
         for bad in ["", "1", "00000000-0000-0000-0000-000000000000", "0190e5d8-7a44-7c1f-9d0e"] {
-            assert_eq!(RequestKey::new(bad, "", []), Err(InvalidRequestId), "{bad}");
+            assert_eq!(RequestKey::new(bad, &caller(""), []), Err(InvalidRequestId), "{bad}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Sealed records as a whole: which key-encryption key seals how many, and moving them to another.
 
 use crate::{
-    Epoch, KeyId, SealContext, SealError, SealedSecret, SecretSealer, StoreError, Timestamp,
+    ChangeContext, Epoch, Error, KeyId, SealContext, SealError, SealedSecret, SecretSealer,
+    StoreError, Timestamp,
 };
 use async_trait::async_trait;
 
@@ -117,6 +118,9 @@ pub trait SealedRecords: Send + Sync + 'static {
 
     /// The last re-wrap; none when there never was one.
     async fn rewrap_progress(&self) -> Result<Option<RewrapProgress>, StoreError>;
+
+    /// Records that somebody has secrets moved to a key, in the platform's record.
+    async fn record_rewrap(&self, to: &str, by: &ChangeContext) -> Result<(), Error>;
 
     /// Begins moving records to a key, or goes on with what is unfinished for the same key.
     async fn begin_rewrap(&self, to: &str, now: Timestamp) -> Result<RewrapProgress, StoreError>;

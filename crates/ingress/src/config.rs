@@ -4,6 +4,7 @@ mod entry;
 mod follower;
 mod index;
 
+pub use entry::check_source;
 pub(crate) use entry::{Compiled, SourceEntry};
 pub(crate) use follower::SourceFollower;
 pub use follower::SourceHandle;

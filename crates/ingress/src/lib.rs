@@ -41,7 +41,7 @@ mod strangers;
 mod unread;
 mod verify;
 
-pub use config::{SourceHandle, SourceIndex};
+pub use config::{SourceHandle, SourceIndex, check_source};
 pub use plane::{IngressParts, IngressPlane};
 pub use proxies::TrustedProxies;
 pub use replay::Replays;

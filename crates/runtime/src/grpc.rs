@@ -26,7 +26,12 @@ mod tests {
     fn a_request_without_a_caller_goes_nowhere() {
         let mut request = tonic::Request::new(());
         assert!(matches!(caller(&request), Err(Error::Internal { .. })));
-        let alice = Caller { subject: "alice".to_owned(), role: Role::Viewer, tenant: None };
+        let alice = Caller {
+            issuer: String::new(),
+            subject: "alice".to_owned(),
+            role: Role::Viewer,
+            tenant: None,
+        };
         request.extensions_mut().insert(alice.clone());
         assert_eq!(caller(&request).unwrap(), alice);
     }

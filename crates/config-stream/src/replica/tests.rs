@@ -12,7 +12,7 @@ fn at(revision: i64) -> ConfigPosition {
 }
 
 fn filled(delta: &ConfigDelta) -> Replica {
-    let mut replica = Replica::new(at(delta.revision.0));
+    let mut replica = Replica::new(at(delta.revision.0), Usable::default());
     for bytes in encode(delta, NodeRole::Delivery).upserts {
         replica.upsert(bytes).unwrap();
     }
@@ -120,7 +120,7 @@ fn a_state_that_takes_the_place_of_another_tells_what_went() {
 #[test]
 fn what_a_snapshot_had_to_refuse_stays_as_it_was() {
     let before = filled(&fixture::delta(5));
-    let mut next = Replica::new(at(9));
+    let mut next = Replica::new(at(9), Usable::default());
     for bytes in encode(&fixture::delta(9), NodeRole::Delivery).upserts {
         let (header, _) = wire::header(&bytes).unwrap();
         let is_poisoned = header.key == endpoint_key(1001);

@@ -48,7 +48,11 @@ pub fn encode(delta: &ConfigDelta, role: NodeRole) -> Encoded {
         to.remove(ConfigKind::SourceKeyRing, gone.value.id.uuid());
     }
     for token in &delta.api_tokens {
-        to.upsert(ConfigKind::ApiToken, api_token(token));
+        match token.revoked {
+            None => to.upsert(ConfigKind::ApiToken, api_token(token)),
+            // What a snapshot leaves out must go when it comes as a change.
+            Some(_) => to.remove(ConfigKind::ApiToken, token.id.uuid()),
+        }
     }
     let mut encoded = to.encoded;
     encoded.removals.sort_by(|a, b| b.cmp(a));

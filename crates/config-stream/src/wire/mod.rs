@@ -10,13 +10,33 @@ pub use decode::{Header, Record, Unusable, decode, header};
 pub use encode::{Encoded, encode};
 
 use sha2::{Digest as _, Sha256};
-use turnbuckle_domain::NodeRole;
+use turnbuckle_domain::{Epoch, NodeRole};
 use turnbuckle_proto::v1::{self, ConfigKind};
 use uuid::Uuid;
 
 /// Most bytes of resources in one message. Messages of gRPC are refused above 4 MiB, and the largest
 /// resource, an endpoint with all its headers, has less than 200 KiB.
 pub const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Number of the form in which configuration is sent. Raise it when a role gets a kind of resource
+/// that it did not get before, or a record gets a field: what a node already has was sent without it,
+/// and is sent anew then.
+pub const SCHEMA: u32 = 1;
+
+/// An epoch as nodes know it. It names the history and the form in which it was sent, so that a node
+/// whose state was sent in another form, by an older or a newer control plane, has a state of another
+/// epoch: it reads everything anew, and so does every plane in it. People and the store see the
+/// history's own epoch.
+#[must_use]
+pub const fn wire_epoch(epoch: Epoch) -> Epoch {
+    Epoch::from_uuid(Uuid::from_u128(epoch.uuid().as_u128() ^ SCHEMA as u128))
+}
+
+/// The history's own epoch; one that nobody knows when the state was sent in another form.
+#[must_use]
+pub const fn domain_epoch(epoch: Epoch) -> Epoch {
+    wire_epoch(epoch)
+}
 
 /// Names a resource on the stream. Sorts so that what others need comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -111,3 +111,41 @@ fn secrets_are_sent_as_they_are_stored() {
     let sealed = ring.unwrap().keys[0].secret.clone().unwrap();
     assert_eq!(sealed.as_bytes(), fixture::SEALED);
 }
+
+/// The part of the contract that says what configuration looks like on its way, without comments.
+fn contract() -> String {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/turnbuckle/v1/configuration.proto");
+    let text = std::fs::read_to_string(path).unwrap();
+    let from = text.find("enum ConfigKind").unwrap();
+    let to = text.find("// Request of GetRevision").unwrap();
+    let lines = text[from..to].lines().map(str::trim);
+    let lines: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !line.starts_with("//")).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn whoever_changes_what_nodes_get_raises_the_number_of_the_form() {
+    use std::fmt::Write as _;
+    let mut form = Sha256::new();
+    form.update(contract());
+    for role in [NodeRole::Delivery, NodeRole::Ingress] {
+        for kind in (1..).map_while(|kind| ConfigKind::try_from(kind).ok()) {
+            form.update([u8::from(is_for(role, kind))]);
+        }
+    }
+    let mut text = String::new();
+    for byte in &form.finalize()[..8] {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    // Differs: raise SCHEMA, or nodes keep what they have without the new part; then set this.
+    assert_eq!((SCHEMA, text.as_str()), (1, "ddb928853b7066ec"));
+}
+
+#[test]
+fn an_epoch_on_the_wire_tells_the_form_too() {
+    let epoch = fixture::epoch(7);
+    assert_ne!(wire_epoch(epoch), epoch, "as control planes before the number sent it");
+    assert_eq!(domain_epoch(wire_epoch(epoch)), epoch);
+}

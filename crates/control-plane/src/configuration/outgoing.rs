@@ -1,7 +1,7 @@
 //! Messages of one step: a snapshot or changes, cut into parts of bounded size.
 
 use std::{collections::VecDeque, sync::Arc};
-use turnbuckle_config_stream::wire::{CHUNK_BYTES, Encoded, SnapshotHash};
+use turnbuckle_config_stream::wire::{CHUNK_BYTES, Encoded, SnapshotHash, wire_epoch};
 use turnbuckle_domain::Revision;
 use turnbuckle_proto::v1::{
     ConfigChanges, ConfigRemoval, ResyncRequired, SnapshotBegin, SnapshotChunk, SnapshotEnd,
@@ -32,7 +32,7 @@ impl Outgoing {
             first.push_back(Message::ResyncRequired(ResyncRequired { reason: reason.to_owned() }));
         }
         first.push_back(Message::SnapshotBegin(SnapshotBegin {
-            epoch: encoded.at.epoch.to_string(),
+            epoch: wire_epoch(encoded.at.epoch).to_string(),
             revision: encoded.at.revision.0,
         }));
         let hash = SnapshotHash::default();

@@ -3,7 +3,7 @@ use turnbuckle_domain::{NodeRole, ResourceId};
 
 fn caller(role: Role, subject: &str, tenant: Option<&str>) -> Caller {
     let tenant = tenant.map(|tenant| ResourceId::new(tenant).unwrap());
-    Caller { subject: subject.to_owned(), role, tenant }
+    Caller { issuer: String::new(), subject: subject.to_owned(), role, tenant }
 }
 
 fn node(role: NodeRole, name: &str) -> NodeId {

@@ -2,7 +2,7 @@
 
 use super::finish;
 use std::time::Duration;
-use turnbuckle_config_stream::wire::domain_role;
+use turnbuckle_config_stream::wire::{domain_epoch, domain_role, wire_epoch};
 use turnbuckle_domain::{
     ConfigPosition, Epoch, Error, HeldSnapshot, NodeId, NodeReport, RefusedResource, ResourceId,
     Revision, Timestamp, Violations, node_limits,
@@ -26,6 +26,11 @@ pub(super) fn epoch(text: &str) -> Result<Epoch, &'static str> {
     uuid.map_err(|_| "is no epoch: use the one that the server gave, a UUID")
 }
 
+/// Reads an epoch that a node sends.
+fn node_epoch(text: &str) -> Result<Epoch, &'static str> {
+    epoch(text).map(domain_epoch)
+}
+
 fn node(violations: &mut Violations, name: &str, role: i32) -> Option<NodeId> {
     let name = violations.take("node", ResourceId::new(name));
     let role = domain_role(role).ok_or("is required: NODE_ROLE_DELIVERY or NODE_ROLE_INGRESS");
@@ -45,7 +50,7 @@ pub(crate) fn watch(request: v1::WatchRequest) -> Result<Watch, Error> {
     let node = node(&mut violations, &request.node, request.role);
     let known = match request.epoch.as_str() {
         "" => None,
-        text => violations.take("epoch", epoch(text)),
+        text => violations.take("epoch", node_epoch(text)),
     };
     let revision = revision(&mut violations, "known_revision", request.known_revision);
     let known = known.map(|epoch| ConfigPosition { epoch, revision });
@@ -59,13 +64,13 @@ pub(crate) fn get_revision(request: v1::GetRevisionRequest) -> Result<NodeId, Er
 }
 
 pub(crate) fn revision_message(at: &ConfigPosition) -> v1::GetRevisionResponse {
-    v1::GetRevisionResponse { epoch: at.epoch.to_string(), revision: at.revision.0 }
+    v1::GetRevisionResponse { epoch: wire_epoch(at.epoch).to_string(), revision: at.revision.0 }
 }
 
 pub(crate) fn report(request: v1::ReportAppliedRequest) -> Result<NodeReport, Error> {
     let mut violations = Violations::new();
     let node = node(&mut violations, &request.node, request.role);
-    let epoch = violations.take("epoch", epoch(&request.epoch));
+    let epoch = violations.take("epoch", node_epoch(&request.epoch));
     let applied = revision(&mut violations, "revision", request.revision);
     let started_at = request.start_time.as_ref().and_then(from_timestamp);
     let started_at = violations.take("start_time", started_at.ok_or("is required"));
@@ -104,7 +109,7 @@ fn short(violations: &mut Violations, field: &str, text: &str, limit: usize) {
 
 fn held(violations: &mut Violations, held: Option<&v1::HeldSnapshot>) -> Option<HeldSnapshot> {
     let held = held?;
-    let epoch = violations.take("held.epoch", epoch(&held.epoch));
+    let epoch = violations.take("held.epoch", node_epoch(&held.epoch));
     let revision = revision(violations, "held.revision", held.revision);
     let mut count = |field: &str, count: i64| {
         let fits = u32::try_from(count).map_err(|_| "is no number of resources");
@@ -133,7 +138,7 @@ fn refused(violations: &mut Violations, refused: Vec<v1::RefusedResource>) -> Ve
 
 pub(crate) fn report_message(accepted: Option<&ConfigPosition>) -> v1::ReportAppliedResponse {
     v1::ReportAppliedResponse {
-        accepted_epoch: accepted.map(|at| at.epoch.to_string()).unwrap_or_default(),
+        accepted_epoch: accepted.map(|at| wire_epoch(at.epoch).to_string()).unwrap_or_default(),
         accepted_revision: accepted.map_or(0, |at| at.revision.0),
     }
 }

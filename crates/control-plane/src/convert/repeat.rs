@@ -2,7 +2,7 @@
 
 use prost::Message;
 use std::collections::{BTreeMap, HashMap};
-use turnbuckle_domain::{Error, RequestKey, Violations};
+use turnbuckle_domain::{Caller, Error, RequestKey, Violations};
 use turnbuckle_proto::v1;
 use zeroize::Zeroizing;
 
@@ -140,7 +140,7 @@ fn endpoint_pairs(endpoint: &mut Option<v1::Endpoint>) -> Vec<&mut Pairs> {
 /// The id of a request with the hash of what it says; none when it has no id.
 pub(crate) fn request_key<M: Repeatable>(
     message: &M,
-    subject: &str,
+    caller: &Caller,
 ) -> Result<Option<RequestKey>, Error> {
     let mut message = message.clone();
     // Taken out before anything else is done with the copy.
@@ -160,7 +160,7 @@ pub(crate) fn request_key<M: Repeatable>(
         parts.push(b"pairs");
         parts.extend(pairs.iter().flat_map(|(key, value)| [key.as_bytes(), value.as_bytes()]));
     }
-    let key = RequestKey::new(&id, subject, parts);
+    let key = RequestKey::new(&id, caller, parts);
     key.map(Some).map_err(|error| Error::invalid(FIELD, error.to_string()))
 }
 
@@ -203,10 +203,19 @@ mod tests {
         }
     }
 
+    fn caller(subject: &str) -> Caller {
+        Caller {
+            issuer: String::new(),
+            subject: subject.to_owned(),
+            role: turnbuckle_domain::Role::Operator,
+            tenant: None,
+        }
+    }
+
     fn key(change: impl FnOnce(&mut v1::CreateEndpointRequest)) -> RequestKey {
         let mut request = request();
         change(&mut request);
-        request_key(&request, "alice").unwrap().unwrap()
+        request_key(&request, &caller("alice")).unwrap().unwrap()
     }
 
     #[test]
@@ -233,7 +242,10 @@ mod tests {
         ] {
             assert_ne!(other.content, first.content);
         }
-        assert_ne!(request_key(&request(), "bob").unwrap().unwrap().content, first.content);
+        assert_ne!(
+            request_key(&request(), &caller("bob")).unwrap().unwrap().content,
+            first.content
+        );
     }
 
     #[test]
@@ -249,7 +261,7 @@ mod tests {
                 ..Default::default()
             };
             change(&mut request);
-            request_key(&request, "alice").unwrap().unwrap()
+            request_key(&request, &caller("alice")).unwrap().unwrap()
         };
         let first = key(|_| {});
         assert!((0..20).all(|_| key(|_| {}) == first));
@@ -270,9 +282,9 @@ mod tests {
     #[test]
     fn an_id_is_optional_but_never_garbage() {
         let none = v1::CreateEndpointRequest { request_id: String::new(), ..request() };
-        assert_eq!(request_key(&none, "alice").unwrap(), None);
+        assert_eq!(request_key(&none, &caller("alice")).unwrap(), None);
         let bad = v1::CreateEndpointRequest { request_id: "7".to_owned(), ..request() };
-        let error = request_key(&bad, "alice").unwrap_err().to_string();
+        let error = request_key(&bad, &caller("alice")).unwrap_err().to_string();
         assert!(error.contains("request_id: is no UUID") && !error.contains("whsec"), "{error}");
     }
 

@@ -1,10 +1,13 @@
 //! The Keyring service.
 
-use super::{decode, refuse};
+use super::{decode, decode_change, refuse};
 use crate::{Dependencies, convert::keyring as convert, keyring::KeyEncryption};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, keyring_server::Keyring as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    keyring_server::{Keyring as Contract, SERVICE_NAME},
+};
 
 /// Serves key-encryption keys.
 pub(crate) struct Service(KeyEncryption);
@@ -30,8 +33,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::RewrapSecretsRequest>,
     ) -> Result<Response<v1::RewrapSecretsResponse>, Status> {
-        let (caller, command) = decode(request, convert::rewrap)?;
-        let answer = self.0.rewrap(&caller, command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "RewrapSecrets");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::rewrap)?;
+        let answer = self.0.rewrap(&by, command).await.map_err(refuse)?;
         Ok(Response::new(convert::rewrapped(&answer)))
     }
 }

@@ -63,7 +63,7 @@ fn decode_once<M: ChangeRequest + Repeatable, C>(
 ) -> Result<(By, C), Status> {
     let caller = caller(&request).map_err(refuse)?;
     let (mut call, message) = call(method, request);
-    let key = request_key(&message, &caller.subject);
+    let key = request_key(&message, &caller);
     let (key, command) = both(key, convert(message)).map_err(refuse)?;
     call.request = key;
     Ok((on.by(caller, call), command))

@@ -161,3 +161,17 @@ fn a_paused_rotation_keeps_the_old_key_until_somebody_decides() {
     assert!(ended.pause.is_none());
     assert_eq!(names(&ended, in_nine_days), ["2"]);
 }
+
+#[test]
+fn a_full_ring_forgets_retired_keys_before_revoked_ones() {
+    let mut ring = KeyRing::with_first(key(1, at(0)), at(0));
+    ring.rotate(key(2, at(1)), Duration::ZERO, false, at(1)).unwrap();
+    let leaked = ring.keys.iter().find(|key| key.fingerprint == "1").map(|key| key.id).unwrap();
+    ring.revoke(leaked, "leaked", at(2)).unwrap();
+    for number in 3..60 {
+        let now = at(i64::try_from(number).unwrap());
+        ring.rotate(key(number, now), Duration::ZERO, false, now).unwrap();
+    }
+    assert_eq!(ring.keys.len(), key_limits::KEYS_KEPT);
+    assert!(ring.keys.iter().any(|key| key.id == leaked), "it could be imported again");
+}

@@ -125,3 +125,19 @@ fn every_stage_says_what_signs_and_what_to_do() {
     assert_eq!(standing.stage, RotationStage::NoSigner);
     assert!(standing.summary.starts_with("No key signs"), "{}", standing.summary);
 }
+
+#[test]
+fn who_may_not_know_the_platform_sees_how_many_lag_and_not_which() {
+    let ring = rotated();
+    let mut evidence = signed(&ring, 5, 0);
+    let node = |name: &str, revision| NodeApplied {
+        node: name.to_owned(),
+        revision: Revision(revision),
+        at: at(11),
+    };
+    evidence.nodes =
+        NodeApplied::numbered(vec![node("delivery.eu-1", 7), node("delivery.us-1", 6)]);
+    let reasons = Standing::of(&ring, &evidence, at(11)).reasons.join(" ");
+    assert!(reasons.contains("delivery node 2 does not use"), "{reasons}");
+    assert!(!reasons.contains("us-1") && !reasons.contains("eu-1"), "{reasons}");
+}

@@ -33,6 +33,14 @@ pub(crate) struct SourceEntry {
     pub(crate) load: Arc<SourceLoad>,
 }
 
+/// Whether a source can be built here: asked before it takes the place of its version before.
+///
+/// # Errors
+/// Why not, in one line without values.
+pub fn check_source(source: &Source) -> Result<(), String> {
+    SourceEntry::build(source.clone(), KeyRing::default(), None).map(drop)
+}
+
 impl SourceEntry {
     /// Builds a source, or says in one line why it cannot be built here.
     pub(crate) fn build(

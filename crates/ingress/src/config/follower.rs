@@ -112,14 +112,14 @@ impl SourceFollower {
         let known = present.position();
         // Another epoch or a lower revision means another store: what was built on it counts no more.
         let goes_on = newest.epoch == known.epoch && newest.revision >= known.revision;
-        let mut base = if goes_on { present } else { Arc::default() };
+        let mut base = if goes_on { Arc::clone(&present) } else { Arc::default() };
         let mut delta = self.config.changes_since(base.revision()).await?;
         if delta.epoch != known.epoch && base.revision() != Revision::ZERO {
             // It was exchanged after it said where it stands.
             base = Arc::default();
             delta = self.config.changes_since(Revision::ZERO).await?;
         }
-        let next = base.apply(delta);
+        let next = base.apply(delta).keeping(&present);
         let revision = next.revision();
         self.index.store(Arc::new(next));
         metrics::gauge!("turnbuckle_ingress_config_revision").set(revision.0 as f64);

@@ -1,10 +1,13 @@
 //! Sources by the token of their path.
 
 use super::SourceEntry;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, ResourceId, Revision,
-    Source, SourceId, TenantId, Timestamp,
+    ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, RefusedResource,
+    ResourceId, Revision, Source, SourceId, TenantId, Timestamp, node_limits,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -18,6 +21,8 @@ pub struct SourceIndex {
     by_token: HashMap<IngestToken, Arc<SourceEntry>>,
     /// Sources that cannot be used here, with no version before to use instead.
     unready: HashMap<SourceId, IngestPath>,
+    /// What could not be built, and why.
+    refused: BTreeMap<SourceId, RefusedResource>,
 }
 
 impl SourceIndex {
@@ -31,6 +36,32 @@ impl SourceIndex {
     #[must_use]
     pub const fn position(&self) -> ConfigPosition {
         ConfigPosition { epoch: self.epoch, revision: self.revision }
+    }
+
+    /// Sources that cannot be built here, at most as many as a report holds.
+    #[must_use]
+    pub fn refused(&self) -> Vec<RefusedResource> {
+        self.refused.values().take(node_limits::REFUSED_MAX).cloned().collect()
+    }
+
+    /// Goes on with what another index has of the sources that could not be built in this one: a new
+    /// epoch is read from nothing, and their senders must not be turned away for it.
+    pub(crate) fn keeping(mut self, before: &Self) -> Self {
+        for id in self.refused.keys() {
+            if self.by_id.contains_key(id) {
+                continue;
+            }
+            if let Some(entry) = before.by_id.get(id) {
+                // Keys are read apart from their source, and these are the newest.
+                let entry = match self.rings.get(id) {
+                    Some(ring) => Arc::new(entry.with_ring(ring.clone())),
+                    None => Arc::clone(entry),
+                };
+                self.by_id.insert(*id, entry);
+            }
+        }
+        self.by_token = tokens(&self.by_id);
+        self
     }
 
     /// The source whose path has this token now.
@@ -87,6 +118,7 @@ impl SourceIndex {
                 next.by_id.remove(&id);
                 next.rings.remove(&id);
                 next.unready.remove(&id);
+                next.refused.remove(&id);
             } else {
                 next.put(source.value);
             }
@@ -96,7 +128,7 @@ impl SourceIndex {
     }
 
     fn put(&mut self, source: Source) {
-        let id = source.id;
+        let (id, revision) = (source.id, source.meta.revision);
         let ring = self.rings.get(&id).cloned().unwrap_or_default();
         let present = self.by_id.get(&id);
         let path = source.path.clone();
@@ -104,6 +136,7 @@ impl SourceIndex {
             Ok(entry) => {
                 self.by_id.insert(id, Arc::new(entry));
                 self.unready.remove(&id);
+                self.refused.remove(&id);
             }
             Err(reason) => {
                 let kept = present.is_some();
@@ -112,6 +145,9 @@ impl SourceIndex {
                 }
                 metrics::counter!("turnbuckle_ingress_sources_refused_total").increment(1);
                 tracing::error!(source.id = %id, reason, kept, "a source cannot be used here");
+                let reason = reason.chars().take(node_limits::REASON_CHARS).collect();
+                let (kind, uid) = ("sources".to_owned(), id.to_string());
+                self.refused.insert(id, RefusedResource { kind, uid, revision, reason });
             }
         }
     }
@@ -128,3 +164,6 @@ fn tokens(entries: &HashMap<SourceId, Arc<SourceEntry>>) -> HashMap<IngestToken,
     }
     tokens
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,6 +166,7 @@ impl Index {
             id: token.id,
             tenant: token.tenant,
             caller: Caller {
+                issuer: String::new(),
                 subject: ApiToken::name(tenant, &token.slug),
                 role: token.role,
                 tenant: tenant.cloned(),

@@ -179,7 +179,8 @@ impl Issuer {
             return Err(Refusal::Claims);
         }
         let Grant { role, tenant } = self.mapping.grant(subject, &claims)?;
-        Ok(Caller { subject: subject.to_owned(), role, tenant })
+        let (issuer, subject) = (self.name.clone(), subject.to_owned());
+        Ok(Caller { issuer, subject, role, tenant })
     }
 }
 

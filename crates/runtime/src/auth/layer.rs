@@ -47,7 +47,12 @@ impl AuthMode {
     /// Development: without a token everyone is an administrator.
     #[must_use]
     pub fn dev(authenticator: Authenticator) -> Self {
-        let fallback = Caller { subject: DEV_SUBJECT.to_owned(), role: Role::Admin, tenant: None };
+        let fallback = Caller {
+            issuer: String::new(),
+            subject: DEV_SUBJECT.to_owned(),
+            role: Role::Admin,
+            tenant: None,
+        };
         Self::Dev { authenticator, fallback }
     }
 

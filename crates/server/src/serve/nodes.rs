@@ -11,15 +11,17 @@ use async_trait::async_trait;
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use turnbuckle_client::{Client, ClientOptions, TokenSource};
 use turnbuckle_config_stream::{
-    InUse, LastKnownGood, RemoteReports, Reporter, StoreReports, StreamParts, StreamSource,
+    InUse, LastKnownGood, RemoteReports, Reporter, StoreReports, StreamParts, StreamSource, Usable,
+    wire::Record,
 };
 use turnbuckle_control_plane::{Distribution, DistributionParts};
 use turnbuckle_delivery::{OwnRevision, config::ConfigHandle};
 use turnbuckle_domain::{
     AppliedRevisions, Clock, ConfigPosition, ConfigSource, Epoch, IdGenerator, NodeApplied, NodeId,
-    NodeReports, NodeRole, Propagation, ReportSink, ResourceId, Revision, StoreError, node_limits,
+    NodeReports, NodeRole, Propagation, RefusedResource, ReportSink, ResourceId, Revision,
+    StoreError, node_limits,
 };
-use turnbuckle_ingress::SourceHandle;
+use turnbuckle_ingress::{SourceHandle, check_source};
 use turnbuckle_runtime::{Supervisor, admin::AdminState, supervisor::OnExit};
 
 /// Longest wait for an answer of the control plane; the stream itself is not bound by it.
@@ -72,6 +74,7 @@ impl Sources {
             client,
             node: self.node(role),
             file: LastKnownGood::new(&args.data_dir, role, Arc::clone(&base.sealer)),
+            usable: usable(role),
             clock: Arc::clone(&base.clock),
             random: Arc::clone(&base.random),
         });
@@ -254,6 +257,22 @@ impl InUse for Index<SourceHandle> {
 
     async fn changed(&mut self) {
         self.0.changed().await;
+    }
+
+    fn refused(&self) -> Vec<RefusedResource> {
+        self.0.load().refused()
+    }
+}
+
+/// Which resources the plane of a role can build.
+fn usable(role: NodeRole) -> Usable {
+    match role {
+        // Builds of everything that can be read.
+        NodeRole::Delivery => Usable::default(),
+        NodeRole::Ingress => Usable::new(|record| match record {
+            Record::Source(source) => check_source(source),
+            _ => Ok(()),
+        }),
     }
 }
 

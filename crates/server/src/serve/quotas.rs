@@ -8,7 +8,11 @@ fn range() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(Quotas::MAX))
 }
 
-/// Bounds of every tenant, 1 to 1,000,000 each. What is there already stays when one is lowered.
+fn mib() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(Quotas::MAX_MIB))
+}
+
+/// Bounds of every tenant, 1 to 1,000,000 each; 1 to 1024 MiB. What is there already stays when one is lowered.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct QuotaArgs {
     /// Most endpoints of one tenant.
@@ -41,6 +45,18 @@ pub struct QuotaArgs {
         env = "TURNBUCKLE_MAX_SOURCES"
     )]
     pub max_sources: u32,
+    /// Most versions of all event types of one tenant.
+    #[arg(
+        long, value_name = "N", value_parser = range(),
+        default_value_t = DEFAULTS.event_type_versions, env = "TURNBUCKLE_MAX_EVENT_TYPE_VERSIONS"
+    )]
+    pub max_event_type_versions: u32,
+    /// Most MiB of configuration of one tenant: schemas, headers, labels and all other texts.
+    #[arg(
+        long, value_name = "MIB", value_parser = mib(), default_value_t = DEFAULTS.config_mib,
+        env = "TURNBUCKLE_MAX_CONFIG_MIB"
+    )]
+    pub max_config_mib: u32,
 }
 
 impl QuotaArgs {
@@ -51,6 +67,8 @@ impl QuotaArgs {
             event_types: self.max_event_types,
             retry_policies: self.max_retry_policies,
             sources: self.max_sources,
+            event_type_versions: self.max_event_type_versions,
+            config_mib: self.max_config_mib,
         }
     }
 }
@@ -63,6 +81,8 @@ impl Default for QuotaArgs {
             max_event_types: DEFAULTS.event_types,
             max_retry_policies: DEFAULTS.retry_policies,
             max_sources: DEFAULTS.sources,
+            max_event_type_versions: DEFAULTS.event_type_versions,
+            max_config_mib: DEFAULTS.config_mib,
         }
     }
 }

@@ -146,7 +146,8 @@ async fn serve(dependencies: Dependencies, distribution: Arc<Distribution>) -> S
     let enter = |mut request: Request<()>| -> Result<Request<()>, Status> {
         let token = request.metadata().get("authorization").and_then(|it| it.to_str().ok());
         let subject = token.unwrap_or_default().trim_start_matches("Bearer ").to_owned();
-        let caller = Caller { subject, role: Role::Admin, tenant: None };
+        let issuer = "https://id.example.org".to_owned();
+        let caller = Caller { issuer, subject, role: Role::Admin, tenant: None };
         request.extensions_mut().insert(caller);
         Ok(request)
     };

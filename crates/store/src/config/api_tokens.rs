@@ -4,14 +4,14 @@
 use super::{
     ConfigDb,
     entity::api_token,
-    write::{Write, lock_revision, write_options},
+    write::{ALONG_NAMED, Write, lock_revision, write_options},
 };
 use crate::error::{is_unique_violation, store_error};
 use async_trait::async_trait;
 use sea_orm::{
     ActiveModelTrait as _, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _,
     PaginatorTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
-    TransactionTrait as _, sea_query::Expr,
+    TransactionTrait as _, prelude::Uuid, sea_query::Expr,
 };
 use turnbuckle_domain::{
     ApiToken, ApiTokenId, ApiTokenStore, Audited as _, ChangeContext, Error, Fields, PLATFORM,
@@ -20,6 +20,9 @@ use turnbuckle_domain::{
 
 /// Why the tokens of a deleted tenant are revoked.
 const TENANT_DELETED: &str = "tenant deleted";
+
+/// Why a token is over that nobody revoked.
+const EXPIRED: &str = "expired";
 
 #[async_trait]
 impl ApiTokenStore for ConfigDb {
@@ -103,6 +106,36 @@ impl ApiTokenStore for ConfigDb {
         Ok(replaced)
     }
 
+    async fn end_expired_api_token(
+        &self,
+        expired_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        // Looks without taking a turn among the writers: mostly nothing is due.
+        if first_expired(&self.db, expired_before).await?.is_none() {
+            return Ok(None);
+        }
+        let mut write = Write::begin(&self.db).await?;
+        let first = first_expired(&write.transaction, expired_before).await?;
+        let Some((id, tenant, slug)) = first else { return Ok(None) };
+        let tenant = tenant.map(TenantId::from_uuid);
+        // Tokens of deleted tenants were revoked with them.
+        let name = match tenant {
+            Some(tenant) => format!("{}/apiTokens/{slug}", write.tenant_name(tenant).await?),
+            None => format!("apiTokens/{slug}"),
+        };
+        revoke(&write, Condition::all().add(api_token::Column::Id.eq(id)), EXPIRED, by.at).await?;
+        let fields = |end: Option<&str>| {
+            let uid = [("uid".to_owned(), ApiTokenId::from_uuid(id).to_string())];
+            let end = end.map(|end| ("revoke_reason".to_owned(), end.to_owned()));
+            uid.into_iter().chain(end).collect::<Fields>()
+        };
+        let whose = tenant.unwrap_or(PLATFORM);
+        write.note((whose, name.clone()), fields(None), fields(Some(EXPIRED)));
+        write.commit(by).await?;
+        Ok(Some(name))
+    }
+
     async fn note_api_token_uses(
         &self,
         uses: &[(ApiTokenId, Timestamp)],
@@ -149,21 +182,53 @@ pub(super) async fn revoke_along(
 ) -> Result<(), Error> {
     let valid =
         Condition::all().add(of(Some(tenant))).add(api_token::Column::RevokedAtUs.is_null());
-    let rows = api_token::Entity::find().filter(valid.clone()).all(&write.transaction).await;
-    let mut along = Fields::new();
-    for row in rows.map_err(store_error)? {
-        let gone = api_token::decode(row)?;
-        along.insert(format!("apiTokens.{}", gone.slug), gone.id.to_string());
+    let names = api_token::Entity::find().filter(valid.clone()).select_only();
+    let names = names.column(api_token::Column::Slug).column(api_token::Column::Id);
+    let names = names.order_by_asc(api_token::Column::Slug).into_tuple::<(String, Uuid)>();
+    let names = names.all(&write.transaction).await.map_err(store_error)?;
+    let mut along: Fields = names
+        .iter()
+        .take(ALONG_NAMED)
+        .map(|(slug, id)| (format!("apiTokens.{slug}"), ApiTokenId::from_uuid(*id).to_string()))
+        .collect();
+    if names.len() > ALONG_NAMED {
+        along.insert("apiTokens.count".to_owned(), names.len().to_string());
     }
     write.note_along(along, Fields::new());
+    revoke(write, valid, TENANT_DELETED, now).await
+}
+
+async fn revoke(
+    write: &Write,
+    which: Condition,
+    reason: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
     let update = api_token::Entity::update_many()
         .col_expr(api_token::Column::RevokedAtUs, Expr::value(now.micros()))
-        .col_expr(api_token::Column::RevokeReason, Expr::value(TENANT_DELETED))
+        .col_expr(api_token::Column::RevokeReason, Expr::value(reason))
         .col_expr(api_token::Column::UpdatedAtUs, Expr::value(now.micros()))
         .col_expr(api_token::Column::Revision, Expr::value(write.revision.0))
-        .filter(valid);
+        .filter(which);
     update.exec(&write.transaction).await.map_err(store_error)?;
     Ok(())
+}
+
+/// The token that expired first, of those that nobody revoked: its id, tenant and last part of its
+/// name. Its other columns are not read: a row that holds what it should not ends like any other.
+async fn first_expired(
+    db: &impl ConnectionTrait,
+    before: Timestamp,
+) -> Result<Option<(Uuid, Option<Uuid>, String)>, Error> {
+    use api_token::Column;
+    let due = api_token::Entity::find()
+        .filter(Column::RevokedAtUs.is_null())
+        .filter(Column::ExpiresAtUs.lt(before.micros()))
+        .order_by_asc(Column::ExpiresAtUs)
+        .select_only()
+        .columns([Column::Id, Column::TenantId, Column::Slug])
+        .limit(1);
+    Ok(due.into_tuple().one(db).await.map_err(store_error)?)
 }
 
 /// Rows of one tenant, or those of no tenant (I12).

@@ -43,7 +43,7 @@ impl NodeReports for ConfigDb {
             .order_by_asc(Column::Role)
             .order_by_asc(Column::Name);
         let rows = rows.all(&self.db).await.map_err(store_error)?;
-        rows.into_iter().map(|row| Ok(node::decode(row)?)).collect()
+        Ok(rows.into_iter().filter_map(readable).collect())
     }
 
     async fn accept_snapshot(
@@ -68,6 +68,19 @@ impl NodeReports for ConfigDb {
             .filter(Column::Epoch.eq(after.uuid()));
         update.exec(&self.db).await.map_err(store_error)?;
         Ok(())
+    }
+}
+
+/// What a row says. One that cannot be read, such as one of a newer control plane, must not hide the
+/// other nodes: no key could be activated then (I13).
+fn readable(row: node::Model) -> Option<NodeReport> {
+    let (role, name) = (row.role.clone(), row.name.clone());
+    match node::decode(row) {
+        Ok(report) => Some(report),
+        Err(error) => {
+            tracing::error!(node.role = role, node.name = name, %error, "a node's report is left out");
+            None
+        }
     }
 }
 

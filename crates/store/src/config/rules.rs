@@ -1,18 +1,25 @@
 //! Rules between resources, checked inside the transaction of the change.
 
 use super::{
-    entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
+    entity::{
+        endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
+    },
     table::{Identity, Table, full_name, live_by_id, of_tenant},
     write::Write,
 };
 use crate::error::store_error;
 use sea_orm::{
-    ColumnTrait as _, EntityTrait as _, QueryFilter as _, QuerySelect as _, prelude::Uuid,
+    ColumnTrait as _, ConnectionTrait as _, EntityTrait as _, QueryFilter as _, QuerySelect as _,
+    Statement, prelude::Uuid,
 };
 use turnbuckle_domain::{
     Endpoint, EndpointId, Error, KeyRing, Precondition, Quotas, RetryPolicy, Revision, Source,
     SourceId, Subscription, Tenant, TenantId,
 };
+
+/// Bytes of a tenant's configuration.
+const TENANT_BYTES: &str = include_str!("sql/tenant_bytes.sql");
+const MIB: i64 = 1024 * 1024;
 
 /// A kind of resource of which a tenant may have a number.
 pub(super) trait Counted: Table {
@@ -40,6 +47,7 @@ counted! {
     event_type: event_types, "--max-event-types";
     retry_policy: retry_policies, "--max-retry-policies";
     source: sources, "--max-sources";
+    event_type_version: event_type_versions, "--max-event-type-versions";
 }
 
 /// The tenant has no more of these than it may. Asked after the row is in: writers take turns, so
@@ -55,13 +63,42 @@ pub(super) async fn quota<E: Counted>(
     let count = live.select_only().column_as(E::ID.count(), "count").into_tuple::<i64>();
     let count = count.one(&write.transaction).await.map_err(store_error)?.unwrap_or_default();
     if count <= i64::from(limit) {
-        return Ok(());
+        return room(write, parent, tenant, quotas).await;
     }
     Err(Error::QuotaExceeded {
         tenant: parent.to_owned(),
         what: E::COLLECTION,
         limit,
         setting: E::SETTING,
+    })
+}
+
+/// The tenant has no more bytes of configuration than it may. Asked after the row is in, as above; a
+/// change that makes nothing long longer needs no room.
+pub(super) async fn room(
+    write: &Write,
+    parent: &str,
+    tenant: TenantId,
+    quotas: &Quotas,
+) -> Result<(), Error> {
+    if !write.needs_room {
+        return Ok(());
+    }
+    let backend = write.transaction.get_database_backend();
+    let sum = Statement::from_sql_and_values(backend, TENANT_BYTES, [tenant.uuid().into()]);
+    let row = write.transaction.query_one_raw(sum).await.map_err(store_error)?;
+    let bytes: i64 = match row {
+        Some(row) => row.try_get_by_index(0).map_err(store_error)?,
+        None => 0,
+    };
+    if bytes <= i64::from(quotas.config_mib) * MIB {
+        return Ok(());
+    }
+    Err(Error::QuotaExceeded {
+        tenant: parent.to_owned(),
+        what: "MiB of configuration",
+        limit: quotas.config_mib,
+        setting: "--max-config-mib",
     })
 }
 

@@ -8,7 +8,7 @@ use super::{
     cell::HiddenBytes,
     entity::{config_revision, keyring_canary, keyring_rewrap},
     ring_tables::{OfEndpoints, OfSources, RingTables},
-    write::write_options,
+    write::{Write, write_options},
 };
 use crate::error::store_error;
 use async_trait::async_trait;
@@ -19,8 +19,8 @@ use sea_orm::{
     sea_query::{Expr, OnConflict},
 };
 use turnbuckle_domain::{
-    Epoch, KeyId, KeyOwner, KeyringCanary, RewrapBatch, RewrapProgress, SealedRecord,
-    SealedRecords, SealedSecret, StoreError, Timestamp,
+    ChangeContext, Epoch, Error, Fields, KeyId, KeyOwner, KeyringCanary, PLATFORM, RewrapBatch,
+    RewrapProgress, SealedRecord, SealedRecords, SealedSecret, StoreError, Timestamp,
 };
 
 /// Takes the lock of changes and changes nothing.
@@ -144,6 +144,14 @@ impl SealedRecords for ConfigDb {
         records.sort_by_key(|record| record.context.key);
         records.truncate(usize::from(limit));
         Ok(records)
+    }
+
+    async fn record_rewrap(&self, to: &str, by: &ChangeContext) -> Result<(), Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let what = Fields::from([("rewrap.to".to_owned(), to.to_owned())]);
+        write.note((PLATFORM, "keyring".to_owned()), Fields::new(), what);
+        write.commit(by).await?;
+        Ok(())
     }
 
     async fn rewrap_progress(&self) -> Result<Option<RewrapProgress>, StoreError> {

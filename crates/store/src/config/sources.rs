@@ -28,7 +28,7 @@ pub(super) async fn create(
 }
 
 pub(super) async fn update(
-    db: &DatabaseConnection,
+    (db, quotas): (&DatabaseConnection, &Quotas),
     source: &Source,
     expected: Revision,
     by: &ChangeContext,
@@ -37,6 +37,7 @@ pub(super) async fn update(
     let parent = write.tenant_name(source.tenant).await?;
     write.remember(Some(source.tenant), (source.id.uuid(), None), by).await?;
     let updated = write.replace::<source::Entity>(&parent, source, expected).await?;
+    rules::room(&write, &parent, updated.tenant, quotas).await?;
     write.commit(by).await?;
     Ok(updated)
 }

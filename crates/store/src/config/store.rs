@@ -114,6 +114,7 @@ impl ConfigStore for ConfigDb {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(event_type.tenant).await?;
         let updated = write.replace::<event_type::Entity>(&parent, &event_type, expected).await?;
+        rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(updated)
     }
@@ -142,6 +143,9 @@ impl ConfigStore for ConfigDb {
         write.remember(Some(version.tenant), (version.id.uuid(), None), by).await?;
         versions::may_follow(&write, &owner, &version, seen).await?;
         let created = write.insert::<event_type_version::Entity>(&owner.1, &version).await?;
+        let parent = write.tenant_name(created.tenant).await?;
+        let (tenant, quotas) = (created.tenant, &self.quotas);
+        rules::quota::<event_type_version::Entity>(&write, &parent, tenant, quotas).await?;
         write.commit(by).await?;
         Ok(created)
     }
@@ -237,6 +241,7 @@ impl ConfigStore for ConfigDb {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
         let updated = write.replace::<retry_policy::Entity>(&parent, &policy, expected).await?;
+        rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(updated)
     }
@@ -315,6 +320,7 @@ impl ConfigStore for ConfigDb {
             rules::keys_fit(&ring, &endpoint, &name)?;
         }
         let updated = write.replace::<endpoint::Entity>(&parent, &endpoint, expected).await?;
+        rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(updated)
     }
@@ -438,6 +444,7 @@ impl ConfigStore for ConfigDb {
         rules::owner(&write, &parent, subscription.tenant, subscription.endpoint).await?;
         let updated =
             write.replace::<subscription::Entity>(&parent, &subscription, expected).await?;
+        rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(updated)
     }
@@ -482,7 +489,7 @@ impl ConfigStore for ConfigDb {
         expected: Revision,
         by: &ChangeContext,
     ) -> Result<Source, Error> {
-        sources::update(&self.db, &source, expected, by).await
+        sources::update((&self.db, &self.quotas), &source, expected, by).await
     }
 
     async fn delete_source(

@@ -19,8 +19,8 @@ use sea_orm::{
 };
 use turnbuckle_domain::{
     Audited as _, ChangeContext, Endpoint, EndpointId, Error, EventType, EventTypeId, Fields, Kept,
-    KeptPlace, Precondition, ResourceId, RetryPolicy, RetryPolicyId, Subscription, SubscriptionId,
-    Tenant, TenantId, Timestamp, Tombstones,
+    KeptPlace, Precondition, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Subscription,
+    SubscriptionId, Tenant, TenantId, Timestamp, Tombstones,
 };
 
 /// What stands in the place of a purged URL: a name that leads nowhere, by its top-level domain.
@@ -53,6 +53,10 @@ impl Keeps for endpoint::Entity {
             (endpoint::Column::DisplayName, Expr::value("")),
             (endpoint::Column::Url, Expr::value(HiddenText(PURGED_URL.to_owned()))),
             (endpoint::Column::Headers, Expr::value(HiddenText(NO_PAIRS.to_owned()))),
+            (endpoint::Column::HeaderPrefix, Expr::value("")),
+            // A reason is there as long as the state says so. Neither brings it back to life.
+            (endpoint::Column::State, Expr::value("active")),
+            (endpoint::Column::DisableReason, Expr::value(None::<String>)),
             (endpoint::Column::Labels, Expr::value(NO_PAIRS)),
         ]
     }
@@ -69,6 +73,7 @@ impl Keeps for subscription::Entity {
         vec![
             (subscription::Column::Patterns, Expr::value(NO_PATTERNS)),
             (subscription::Column::Filter, Expr::value(None::<String>)),
+            (subscription::Column::Channels, Expr::value(None::<String>)),
             (subscription::Column::Labels, Expr::value(NO_PAIRS)),
         ]
     }
@@ -82,7 +87,12 @@ impl Keeps for retry_policy::Entity {
     }
 
     fn blank() -> Vec<(Self::Column, SimpleExpr)> {
-        vec![(retry_policy::Column::Labels, Expr::value(NO_PAIRS))]
+        // The default rule always has this form.
+        let rule = serde_json::to_string(&RetryRule::default()).unwrap_or_default();
+        vec![
+            (retry_policy::Column::Rule, Expr::value(rule)),
+            (retry_policy::Column::Labels, Expr::value(NO_PAIRS)),
+        ]
     }
 }
 
@@ -170,19 +180,21 @@ impl Write {
         let wanted = E::find().select_only().column(E::NAME).filter(E::ID.eq(id));
         self.names_are_free::<E>(parent, tenant, wanted, &full).await?;
         self.revive::<E>(Condition::all().add(E::ID.eq(id)), now).await?;
+        // It may be long, and its subscriptions too.
+        self.needs_room = true;
         let meta = E::meta(&mut found);
         (meta.updated_at, meta.revision) = (now, self.revision);
         self.note_subject::<E>(parent, &found, Fields::new(), found.fields());
         Ok(found)
     }
 
-    /// Brings back what was deleted along with an endpoint: in the same change.
+    /// Brings back what was deleted along with an endpoint: in the same change. Says how many.
     async fn unbury_subscriptions(
         &mut self,
         parent: &str,
         owner: &Endpoint,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         use subscription::{Column, Entity};
         let along = Condition::all()
             .add(Column::EndpointId.eq(owner.id.uuid()))
@@ -223,14 +235,13 @@ impl Write {
         })
     }
 
-    async fn revive<E: Keeps>(&self, which: Condition, now: Timestamp) -> Result<(), Error> {
+    async fn revive<E: Keeps>(&self, which: Condition, now: Timestamp) -> Result<u64, Error> {
         let update = <E as EntityTrait>::update_many()
             .col_expr(E::DELETED, Expr::value(None::<i64>))
             .col_expr(E::UPDATED, Expr::value(now.micros()))
             .col_expr(E::REVISION, Expr::value(self.revision.0))
             .filter(which);
-        update.exec(&self.transaction).await.map_err(store_error)?;
-        Ok(())
+        Ok(update.exec(&self.transaction).await.map_err(store_error)?.rows_affected)
     }
 
     /// Overwrites the tombstone that was deleted first, when that was before this time. Says its name
@@ -372,8 +383,11 @@ impl Tombstones for ConfigDb {
             write.note_along(Fields::new(), ring.fields());
         }
         rings::touch::<OfEndpoints>(&write, live.id.uuid()).await?;
-        write.unbury_subscriptions(&parent, endpoint, now).await?;
-        rules::quota::<subscription::Entity>(&write, &parent, live.tenant, &self.quotas).await?;
+        // What was there already stays, also above a quota that was lowered meanwhile.
+        if write.unbury_subscriptions(&parent, endpoint, now).await? > 0 {
+            rules::quota::<subscription::Entity>(&write, &parent, live.tenant, &self.quotas)
+                .await?;
+        }
         write.commit(by).await?;
         Ok(live)
     }
@@ -474,3 +488,6 @@ impl Tombstones for ConfigDb {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,27 +11,38 @@ use crate::{
     immediate::begin_whole,
 };
 use sea_orm::{
-    ActiveModelTrait as _, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
-    DatabaseTransaction, DbBackend, EntityTrait, QueryFilter as _, SqliteTransactionMode,
-    Statement, TransactionOptions,
+    ActiveModelTrait as _, ActiveValue, ColumnTrait as _, ConnectionTrait as _, DatabaseConnection,
+    DatabaseTransaction, DbBackend, EntityTrait, Iterable, QueryFilter as _, SqliteTransactionMode,
+    Statement, TransactionOptions, Value,
     sea_query::Expr,
     {AccessMode, IsolationLevel},
 };
 use turnbuckle_domain::{
-    Audited as _, ChangeContext, ConfigPosition, Epoch, Error, Fields, Revision, StoreError,
-    TenantId, Timestamp,
+    Audited as _, ChangeContext, ConfigPosition, Epoch, Error, Fields, Quotas, Revision,
+    StoreError, TenantId, Timestamp,
 };
 
 /// Most names an entry of the record lists of what went along with a resource; of more it says how
 /// many they were. Keeps an entry, which every reader takes whole, at a few kilobytes.
-const ALONG_NAMED: usize = 100;
+pub(super) const ALONG_NAMED: usize = 100;
 
 /// An open change. Dropped without [`Write::commit`], it is rolled back and its revision is given
 /// to the next one, so that revisions have no gaps.
 pub(super) struct Write {
     pub(super) transaction: DatabaseTransaction,
     pub(super) revision: Revision,
+    /// Whether something long was added, or a long row became longer.
+    pub(super) needs_room: bool,
     notes: Notes,
+}
+
+/// Bytes of a row's texts.
+fn weight<E: Table>(row: &E::ActiveModel) -> usize {
+    let bytes = |column: E::Column| match row.get(column) {
+        ActiveValue::Set(Value::String(Some(text))) => text.len(),
+        _ => 0,
+    };
+    <E::Column as Iterable>::iter().map(bytes).sum()
 }
 
 impl Write {
@@ -48,7 +59,8 @@ impl Write {
         let row = transaction.query_one_raw(next).await.map_err(store_error)?;
         let row = row.ok_or(Malformed { column: "config_revision.id" })?;
         let revision = row.try_get_by_index(0).map_err(store_error)?;
-        Ok(Self { transaction, revision: Revision(revision), notes: Notes::default() })
+        let (revision, notes) = (Revision(revision), Notes::default());
+        Ok(Self { transaction, revision, needs_room: false, notes })
     }
 
     /// Records the change and makes it last; or, when it was only to be validated, undoes it.
@@ -104,7 +116,9 @@ impl Write {
     ) -> Result<E::Resource, Error> {
         let mut added = resource.clone();
         E::meta(&mut added).revision = self.revision;
-        let insert = E::insert(E::encode(&added)?).exec_without_returning(&self.transaction);
+        let row = E::encode(&added)?;
+        self.needs_room |= weight::<E>(&row) > Quotas::LONG_ROW;
+        let insert = E::insert(row).exec_without_returning(&self.transaction);
         match insert.await {
             Ok(_) => {
                 self.note(subject::<E>(parent, resource), Fields::new(), added.fields());
@@ -131,6 +145,8 @@ impl Write {
         E::meta(&mut replaced).created_at = E::meta(&mut current).created_at;
         E::meta(&mut replaced).revision = self.revision;
         let mut row = E::encode(&replaced)?;
+        let (before, after) = (weight::<E>(&E::encode(&current)?), weight::<E>(&row));
+        self.needs_room |= after > before.max(Quotas::LONG_ROW);
         for fixed in [E::ID, E::NAME, E::CREATED].into_iter().chain(E::TENANT) {
             row.not_set(fixed);
         }

@@ -5,9 +5,9 @@ use crate::fixture::{Fixture, refusal};
 use sea_orm::{ConnectionTrait as _, Statement};
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenStore as _, AuditFilter, AuditTrail as _,
-    ChangeContext, ConfigSource as _, ConfigStore as _, Meta, PLATFORM, Revision, Revocation, Role,
-    TenantId, api_token_limits, verify_chain,
+    ApiToken, ApiTokenId, ApiTokenSecret, ApiTokenState, ApiTokenStore as _, AuditFilter,
+    AuditTrail as _, ChangeContext, ConfigSource as _, ConfigStore as _, Meta, PLATFORM, Revision,
+    Revocation, Role, TenantId, api_token_limits, verify_chain,
 };
 use uuid::Uuid;
 
@@ -21,6 +21,8 @@ on_both_backends!(
     followers_see_tokens_come_and_end,
     uses_are_noted_without_a_revision_and_never_go_back,
     a_deleted_tenant_leaves_no_valid_token,
+    an_entry_of_the_record_names_a_bounded_number_of_tokens,
+    an_expired_token_ends_for_followers_and_in_snapshots,
     changes_of_platform_tokens_are_in_the_platforms_record,
     a_validated_token_leaves_nothing,
 );
@@ -285,4 +287,60 @@ async fn a_validated_token_leaves_nothing(fixture: &Fixture) {
     assert_eq!(fixture.config.api_token(None, &id("ci")).await.unwrap(), None);
     assert_eq!(fixture.revision().await, revision);
     made(fixture, None, "ci").await;
+}
+
+async fn an_entry_of_the_record_names_a_bounded_number_of_tokens(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    for number in 0..101 {
+        made(fixture, Some(acme.id), &format!("ci-{number}")).await;
+    }
+    config.delete_tenant(&acme, at(9), &by()).await.unwrap();
+    let all = AuditFilter::default();
+    let newest = config.audit_entries(acme.id, &all, None, 1).await.unwrap().swap_remove(0);
+    let named = newest.changes.iter().filter(|it| it.field.starts_with("apiTokens.ci-")).count();
+    assert_eq!(named, 100);
+    assert!(newest.changes.iter().any(|it| it.field == "apiTokens.count"), "{newest:?}");
+}
+
+/// What nobody could use any more is in no snapshot, and who followed the changes has it no more either.
+async fn an_expired_token_ends_for_followers_and_in_snapshots(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    let later = ApiToken { expires_at: at(1) + 9 * DAY, ..token(None, "later") };
+    let later = config.create_api_token(later, &by()).await.unwrap();
+    let gone = made(fixture, None, "gone").await;
+    revoke(fixture, &gone).await;
+    let first = made(fixture, Some(acme.id), "first").await;
+    let second = made(fixture, None, "second").await;
+    let known = fixture.revision().await;
+    assert_eq!(config.end_expired_api_token(at(1) + DAY, &by()).await.unwrap(), None);
+    assert_eq!(fixture.revision().await, known, "nothing is due, and nothing changes");
+
+    let now = at(1) + 3 * DAY;
+    let ended = || ChangeContext { at: now, ..by() };
+    let mut names = Vec::new();
+    while let Some(name) = config.end_expired_api_token(now - DAY, &ended()).await.unwrap() {
+        names.push(name);
+    }
+    names.sort();
+    assert_eq!(names, ["apiTokens/second", "tenants/acme/apiTokens/first"]);
+    let all = config.changes_since(Revision::ZERO).await.unwrap();
+    assert_eq!(all.api_tokens, [later]);
+    let mut told: Vec<ApiTokenId> = Vec::new();
+    for token in config.changes_since(known).await.unwrap().api_tokens {
+        assert!(token.revoked.is_some());
+        assert_eq!(token.state(now), ApiTokenState::Expired, "as before");
+        told.push(token.id);
+    }
+    let mut expected = [first.id, second.id];
+    told.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(told, expected);
+    let newest = AuditFilter::default();
+    let newest = config.audit_entries(acme.id, &newest, None, 1).await.unwrap().swap_remove(0);
+    assert_eq!(newest.resource, "tenants/acme/apiTokens/first");
+    // The name is taken for ever.
+    let again = config.create_api_token(token(None, "second"), &by()).await;
+    assert_eq!(refusal(again).0, "ALREADY_EXISTS");
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{at, id, on_both_backends};
 use crate::fixture::Fixture;
+use sea_orm::ConnectionTrait as _;
 use std::time::Duration;
 use turnbuckle_domain::{
     ConfigPosition, ConfigSource as _, Epoch, HeldSnapshot, NodeId, NodeReport, NodeReports as _,
@@ -13,6 +14,7 @@ on_both_backends!(
     a_report_takes_the_place_of_the_one_before,
     nodes_that_are_silent_are_left_out_and_then_forgotten,
     an_accepted_snapshot_outlives_reports,
+    a_report_that_cannot_be_read_hides_no_other,
     an_epoch_is_random_and_begins_anew_once,
 );
 
@@ -110,4 +112,19 @@ async fn an_epoch_is_random_and_begins_anew_once(fixture: &Fixture) {
     assert_eq!(config.position().await.unwrap().at, second);
     let delta = config.changes_since(Revision::ZERO).await.unwrap();
     assert_eq!((delta.epoch, delta.revision), (epoch(2), Revision(1)));
+}
+
+async fn a_report_that_cannot_be_read_hides_no_other(fixture: &Fixture) {
+    let config = &fixture.config;
+    for name in ["web-1", "web-2"] {
+        config.report_node(&report(name, NodeRole::Delivery)).await.unwrap();
+    }
+    fixture
+        .db
+        .execute_unprepared("update node set refused = '{' where name = 'web-1'")
+        .await
+        .unwrap();
+    let names: Vec<String> =
+        config.nodes(at(0)).await.unwrap().iter().map(|node| node.node.to_string()).collect();
+    assert_eq!(names, ["web-2"]);
 }

@@ -4,20 +4,34 @@ use crate::common::{at, by, endpoint, on_both_backends, ring};
 use crate::fixture::{Fixture, event_type, retry_policy, subscription};
 use crate::sources::{made as made_source, source};
 use std::sync::Arc;
-use turnbuckle_domain::{ConfigStore as _, Error, KeyRing, Quotas, Tombstones as _};
+use turnbuckle_domain::{
+    ConfigStore as _, Endpoint, Error, EventType, EventTypeVersion, EventTypeVersionId, KeyRing,
+    Quotas, Tombstones as _, VersionName, VersionsSeen,
+};
 use turnbuckle_store::config::ConfigDb;
+use uuid::Uuid;
 
 on_both_backends!(
     every_kind_has_its_own_bound,
     sources_have_their_own_bound_and_a_deleted_one_makes_room,
     concurrent_creators_cannot_pass_the_bound_together,
     a_deleted_resource_makes_room_and_needs_it_to_come_back,
+    an_endpoint_without_subscriptions_comes_back_below_a_lowered_bound_of_them,
     a_tenant_does_not_use_up_what_another_may_have,
+    versions_of_all_types_together_have_a_bound,
+    bytes_have_a_bound_however_few_rows_they_are_in,
 );
 
 /// One of each.
-const ONE: Quotas =
-    Quotas { endpoints: 1, subscriptions: 1, event_types: 1, retry_policies: 1, sources: 1 };
+const ONE: Quotas = Quotas {
+    endpoints: 1,
+    subscriptions: 1,
+    event_types: 1,
+    retry_policies: 1,
+    sources: 1,
+    event_type_versions: 1,
+    config_mib: 1,
+};
 
 fn bounded(fixture: &Fixture, quotas: Quotas) -> ConfigDb {
     ConfigDb::new(fixture.db.clone()).with_quotas(quotas)
@@ -112,4 +126,98 @@ async fn a_tenant_does_not_use_up_what_another_may_have(fixture: &Fixture) {
         let tenant = fixture.tenant(slug).await;
         config.create_endpoint(endpoint(tenant.id, "a"), ring(), &by()).await.unwrap();
     }
+}
+
+async fn an_endpoint_without_subscriptions_comes_back_below_a_lowered_bound_of_them(
+    fixture: &Fixture,
+) {
+    let acme = fixture.tenant("acme").await;
+    let orders = fixture.endpoint(&acme, "orders").await;
+    for slug in ["a", "b"] {
+        fixture.config.create_subscription(subscription(&orders, slug), &by()).await.unwrap();
+    }
+    let bare = fixture.endpoint(&acme, "bare").await;
+    let config = bounded(fixture, Quotas { endpoints: 2, ..ONE });
+    config.delete_endpoint(&bare, at(9), &by()).await.unwrap();
+    let bare = config.kept_endpoint(acme.id, bare.id).await.unwrap().unwrap().value;
+    config.undelete_endpoint(&bare, at(10), &by()).await.unwrap();
+    // With subscriptions of its own it needs room for them.
+    config.delete_endpoint(&orders, at(11), &by()).await.unwrap();
+    let orders = config.kept_endpoint(acme.id, orders.id).await.unwrap().unwrap().value;
+    assert_eq!(refused(config.undelete_endpoint(&orders, at(12), &by()).await).1, "subscriptions");
+}
+
+fn version(owner: &EventType, name: &str, bytes: usize) -> EventTypeVersion {
+    EventTypeVersion {
+        id: EventTypeVersionId::from_uuid(Uuid::now_v7()),
+        tenant: owner.tenant,
+        event_type: owner.id,
+        version: VersionName::new(name).unwrap(),
+        schema: format!("{{\"title\":\"{}\"}}", "x".repeat(bytes)),
+        description: String::new(),
+        meta: owner.meta,
+    }
+}
+
+async fn create_version(
+    config: &ConfigDb,
+    owner: &EventType,
+    name: &str,
+    bytes: usize,
+) -> Result<EventTypeVersion, Error> {
+    let latest = config.latest_event_type_version(owner.tenant, owner.id).await?;
+    let seen =
+        VersionsSeen { event_type: owner.meta.revision, latest: latest.map(|version| version.id) };
+    config.create_event_type_version(version(owner, name, bytes), seen, &by()).await
+}
+
+async fn versions_of_all_types_together_have_a_bound(fixture: &Fixture) {
+    let config = bounded(fixture, Quotas { event_type_versions: 2, ..Quotas::DEFAULT });
+    let (acme, other) = (fixture.tenant("acme").await, fixture.tenant("other").await);
+    let paid = config.create_event_type(event_type(acme.id, "paid"), &by()).await.unwrap();
+    let sent = config.create_event_type(event_type(acme.id, "sent"), &by()).await.unwrap();
+    create_version(&config, &paid, "1", 1).await.unwrap();
+    create_version(&config, &sent, "1", 1).await.unwrap();
+    let more = create_version(&config, &sent, "2", 1).await;
+    let expected = ("tenants/acme".to_owned(), "versions", 2, "--max-event-type-versions");
+    assert_eq!(refused(more), expected);
+    let theirs = config.create_event_type(event_type(other.id, "paid"), &by()).await.unwrap();
+    create_version(&config, &theirs, "1", 1).await.unwrap();
+}
+
+async fn bytes_have_a_bound_however_few_rows_they_are_in(fixture: &Fixture) {
+    const LONG: usize = 65_000;
+    let config = bounded(fixture, Quotas { config_mib: 1, ..Quotas::DEFAULT });
+    let (acme, other) = (fixture.tenant("acme").await, fixture.tenant("other").await);
+    let paid = config.create_event_type(event_type(acme.id, "paid"), &by()).await.unwrap();
+    let full = || ("tenants/acme".to_owned(), "MiB of configuration", 1, "--max-config-mib");
+    for number in 0..16 {
+        create_version(&config, &paid, &number.to_string(), LONG).await.unwrap();
+    }
+    let before = fixture.revision().await;
+    assert_eq!(refused(create_version(&config, &paid, "16", LONG).await), full());
+    // By any long row, new or grown.
+    let mut long = endpoint(acme.id, "long");
+    long.target.headers = (0..9).map(|number| (format!("x-{number}"), "v".repeat(4_000))).collect();
+    assert_eq!(refused(config.create_endpoint(long.clone(), ring(), &by()).await), full());
+    assert_eq!(fixture.revision().await, before);
+    let short = config.create_endpoint(endpoint(acme.id, "short"), ring(), &by()).await.unwrap();
+    let grown = Endpoint { target: long.target.clone(), ..short.clone() };
+    assert_eq!(refused(config.update_endpoint(grown, short.meta.revision, &by()).await), full());
+    // What is there can be changed and made shorter, and another tenant has its own room.
+    let renamed = Endpoint { display_name: "renamed".to_owned(), ..short.clone() };
+    config.update_endpoint(renamed, short.meta.revision, &by()).await.unwrap();
+    let theirs = config.create_event_type(event_type(other.id, "paid"), &by()).await.unwrap();
+    create_version(&config, &theirs, "1", LONG).await.unwrap();
+    // What is deleted makes room, and needs it to come back.
+    let last = config.latest_event_type_version(acme.id, paid.id).await.unwrap().unwrap();
+    let first = VersionName::new("0").unwrap();
+    let first = config.event_type_version(acme.id, paid.id, &first).await.unwrap().unwrap();
+    assert_ne!(first.id, last.id);
+    config.delete_event_type_version(&first, at(9), &by()).await.unwrap();
+    let long = config.create_endpoint(long, ring(), &by()).await.unwrap();
+    config.delete_endpoint(&long, at(10), &by()).await.unwrap();
+    create_version(&config, &paid, "16", LONG).await.unwrap();
+    let long = config.kept_endpoint(acme.id, long.id).await.unwrap().unwrap().value;
+    assert_eq!(refused(config.undelete_endpoint(&long, at(11), &by()).await), full());
 }

@@ -53,7 +53,7 @@ fn denials() -> (Arc<Moved>, Denials) {
 
 fn caller(subject: &str, tenant: Option<&str>) -> Caller {
     let tenant = tenant.map(|tenant| ResourceId::new(tenant).unwrap());
-    Caller { subject: subject.to_owned(), role: Role::Viewer, tenant }
+    Caller { issuer: String::new(), subject: subject.to_owned(), role: Role::Viewer, tenant }
 }
 
 fn one(method: &str, count: u64) -> (String, u64) {

@@ -80,8 +80,8 @@ pub(super) fn of_every_kind() -> (ApiTokens, Vec<(Caller, HeaderValue)>) {
             let number = u8::try_from(number).unwrap() + offset;
             let token = token(number, owner, role);
             let name = owner.map(|owner| &owner.slug);
-            let caller =
-                Caller { subject: ApiToken::name(name, &token.slug), role, tenant: name.cloned() };
+            let (issuer, subject) = (String::new(), ApiToken::name(name, &token.slug));
+            let caller = Caller { issuer, subject, role, tenant: name.cloned() };
             credentials.push((caller, bearer(secret(number).reveal())));
             made.push(token);
         }
@@ -269,12 +269,17 @@ impl ConfigSource for Held {
         Ok(self.delta.lock().unwrap().revision)
     }
 
-    async fn changes_since(&self, _: Revision) -> Result<ConfigDelta, StoreError> {
-        Ok(self.delta.lock().unwrap().clone())
+    async fn changes_since(&self, known: Revision) -> Result<ConfigDelta, StoreError> {
+        let mut delta = self.delta.lock().unwrap().clone();
+        // Those without a revision changed just now.
+        let is_new = |at: Revision| at > known || at == Revision::ZERO;
+        delta.api_tokens.retain(|token| is_new(token.meta.revision));
+        Ok(delta)
     }
 
     async fn position(&self) -> Result<SourcePosition, StoreError> {
-        let at = ConfigPosition { epoch: Epoch::default(), revision: self.revision().await? };
+        let epoch = self.delta.lock().unwrap().epoch;
+        let at = ConfigPosition { epoch, revision: self.revision().await? };
         Ok(SourcePosition { at, is_proven: true })
     }
 }
@@ -312,6 +317,14 @@ impl ApiTokenStore for Held {
         Err(Error::PermissionDenied)
     }
 
+    async fn end_expired_api_token(
+        &self,
+        _: Timestamp,
+        _: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
     async fn note_api_token_uses(
         &self,
         uses: &[(ApiTokenId, Timestamp)],
@@ -340,6 +353,36 @@ async fn a_follower_takes_tokens_within_a_second_and_tells_writers() {
     *held.delta.lock().unwrap() = delta(3, &[], &[token(2, None, Role::Viewer)]);
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert!(check(&tokens, 2, NOW).is_some());
+    stop.cancel();
+    following.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_reads_all_anew_when_another_history_begins_at_whatever_revision() {
+    let (held, tokens) = (Arc::new(Held::default()), ApiTokens::default());
+    let since = |revision: i64, mut token: ApiToken| {
+        token.meta.revision = Revision(revision);
+        token
+    };
+    let epoch = |number: u128| Epoch::from_uuid(Uuid::from_u128(number));
+    let both =
+        [token(1, None, Role::Viewer), token(2, None, Role::Viewer)].map(|it| since(900, it));
+    *held.delta.lock().unwrap() = ConfigDelta { epoch: epoch(1), ..delta(1_000, &[], &both) };
+    let source =
+        ObservedConfig::new(Arc::clone(&held) as _, tokens.clone(), Arc::new(Fixed(at(NOW))));
+    let (follower, _propagation) = ApiTokenFollower::start(source).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let following = tokio::spawn(follower.run(stop.clone()));
+    // Set back to 990, and on to 1010 by others: one token was revoked and another made below 1000.
+    let present = [
+        since(995, revoked(token(1, None, Role::Viewer))),
+        since(900, token(2, None, Role::Viewer)),
+        since(996, token(3, None, Role::Viewer)),
+    ];
+    *held.delta.lock().unwrap() = ConfigDelta { epoch: epoch(2), ..delta(1_010, &[], &present) };
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert!(check(&tokens, 1, NOW).is_none(), "revoked in the history that counts");
+    assert!(check(&tokens, 2, NOW).is_some() && check(&tokens, 3, NOW).is_some());
     stop.cancel();
     following.await.unwrap();
 }

@@ -39,7 +39,8 @@ fn every_algorithm_proves_its_caller_and_takes_no_other() {
         let signer = Signer::new(algorithm, "one");
         let taking = taking(algorithm, &[signer.public()], "");
         let tenant = Some(ResourceId::new("shop").unwrap());
-        let expected = Caller { subject: "alice".to_owned(), role: Role::Viewer, tenant };
+        let issuer = claims()["iss"].as_str().unwrap().to_owned();
+        let expected = Caller { issuer, subject: "alice".to_owned(), role: Role::Viewer, tenant };
         assert_eq!(outcome(&taking, &signer.sign(&claims())).unwrap(), expected, "{algorithm:?}");
         for other in ALGORITHMS.into_iter().filter(|other| *other != algorithm) {
             let other = Signer::new(other, "one");

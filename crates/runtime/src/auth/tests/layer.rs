@@ -76,7 +76,8 @@ async fn every_method_lets_exactly_the_allowed_roles_through() {
         );
         for role in Role::ALL {
             let expected = if role.allows(permission) {
-                let caller = Caller { subject: "alice".to_owned(), role, tenant: None };
+                let issuer = ISSUER.to_owned();
+                let caller = Caller { issuer, subject: "alice".to_owned(), role, tenant: None };
                 Outcome::Reached(Some(caller))
             } else {
                 Outcome::Refused(Code::PermissionDenied)

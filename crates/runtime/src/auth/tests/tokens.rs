@@ -61,7 +61,8 @@ fn an_issued_token_proves_its_caller() {
     for role in Role::ALL {
         for tenant in [None, Some(shop.clone())] {
             let token = key().issue("alice", role, tenant.clone(), HOUR, at(NOW)).unwrap();
-            let expected = Caller { subject: "alice".to_owned(), role, tenant };
+            let issuer = ISSUER.to_owned();
+            let expected = Caller { issuer, subject: "alice".to_owned(), role, tenant };
             assert_eq!(check(&token).unwrap(), expected);
         }
     }

@@ -27,14 +27,20 @@ fn credentials(signers: &[(&str, &Signer)]) -> Vec<Credential> {
         Role::ALL.into_iter().flat_map(|role| [(role, None), (role, Some("shop"))])
     {
         let tenant_id = tenant.map(|tenant| ResourceId::new(tenant).unwrap());
-        let caller = Caller { subject: "alice".to_owned(), role, tenant: tenant_id.clone() };
+        let caller = Caller {
+            issuer: ISSUER.to_owned(),
+            subject: "alice".to_owned(),
+            role,
+            tenant: tenant_id.clone(),
+        };
         let own = key().issue("alice", role, tenant_id, Duration::from_secs(60), at(NOW)).unwrap();
         made.push(("turnbuckle".to_owned(), caller.clone(), own));
         for (issuer, signer) in signers {
             let mut claims = with("iss", json!(issuer));
             claims["role"] = json!(role.as_str());
             claims["tenant"] = json!(tenant.unwrap_or("*"));
-            made.push(((*issuer).to_owned(), caller.clone(), signer.sign(&claims)));
+            let caller = Caller { issuer: (*issuer).to_owned(), ..caller.clone() };
+            made.push(((*issuer).to_owned(), caller, signer.sign(&claims)));
         }
     }
     made.into_iter()

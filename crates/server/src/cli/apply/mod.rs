@@ -10,6 +10,7 @@ mod diff;
 mod export;
 mod kind;
 mod manifest;
+mod prune;
 mod remote;
 mod report;
 
@@ -21,18 +22,18 @@ use super::{
     values::parse_pair,
 };
 use anyhow::Context as _;
-use kind::KINDS;
 use manifest::Document;
 use remote::{Remote, Update};
 use report::{Action, Outcome};
 use serde_json::Value;
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fs::{File, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
 };
 use tonic::{Code, Status};
+use turnbuckle_client::{ApiError, FieldViolation};
 
 /// Options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
@@ -124,6 +125,7 @@ fn check_all(remote: &Remote, documents: &[Document]) -> Result<(), Usage> {
 
 impl Apply<'_> {
     async fn one(&mut self, document: &Document) -> Result<(), Status> {
+        self.references_are_planned(document)?;
         let before = self.remote.get(document.kind, &document.name).await;
         let before = match before {
             // The tenant is not there yet: a dry run goes on.
@@ -167,46 +169,50 @@ impl Apply<'_> {
         kept.map_err(|error| Status::unknown(error.to_string()))
     }
 
-    /// Whether the server refuses only because a dry run has not made what the document needs.
-    fn is_planned(&self, document: &Document, status: &Status) -> bool {
-        let missing = [Code::NotFound, Code::FailedPrecondition, Code::InvalidArgument]
-            .contains(&status.code());
-        self.args.dry_run
-            && missing
-            && (self.planned.contains(document.tenant())
-                || document
-                    .body
-                    .values()
-                    .any(|value| value.as_str().is_some_and(|text| self.planned.contains(text))))
+    /// In a tenant that a dry run would have made there is nothing but what it would have made too. The
+    /// server cannot tell: it knows nothing of either.
+    fn references_are_planned(&self, document: &Document) -> Result<(), Status> {
+        if !self.planned.contains(document.tenant()) || !self.args.dry_run {
+            return Ok(());
+        }
+        let is_reference = |key: &str| {
+            let name = remote::json_name(key);
+            document.kind.references.iter().any(|(field, _)| *field == name)
+        };
+        let named = document.body.iter().filter(|(key, _)| is_reference(key));
+        let mut missing =
+            named.filter_map(|(_, it)| it.as_str()).filter(|it| !self.planned.contains(*it));
+        missing.next().map_or(Ok(()), |name| {
+            let tenant = document.tenant();
+            let text = format!("{name} is in no document, and {tenant} has nothing else yet");
+            Err(Status::not_found(text))
+        })
     }
 
-    /// What refers goes before what is referred to.
-    async fn prune(&mut self, documents: &[Document], parent: &str) -> Result<(), Status> {
-        let declared: HashSet<&str> = documents.iter().map(|it| it.name.as_str()).collect();
-        let mut tenants: BTreeSet<&str> = documents.iter().map(Document::tenant).collect();
-        if documents.is_empty() {
-            tenants.insert(parent);
-        }
-        for tenant in tenants.into_iter().filter(|tenant| !self.planned.contains(*tenant)) {
-            for kind in KINDS.iter().rev().filter(|kind| !kind.is_tenant()) {
-                for row in self.remote.list(kind, tenant).await? {
-                    let Some(Value::String(name)) = row.get("name") else { continue };
-                    let labels = row.get("labels");
-                    let bears = self.args.labels.iter().all(|(key, value)| {
-                        labels.and_then(|labels| labels.get(key))
-                            == Some(&Value::from(value.as_str()))
-                    });
-                    if bears && !declared.contains(name.as_str()) {
-                        if !self.args.dry_run {
-                            self.remote.delete(kind, name).await?;
-                        }
-                        let (name, changes) = (name.clone(), Vec::new());
-                        self.outcomes.push(Outcome { name, action: Action::Deleted, changes });
-                    }
+    /// Whether the server refuses only because a dry run has not made what the document needs. What is
+    /// wrong with the document itself is told all the same.
+    fn is_planned(&self, document: &Document, status: &Status) -> bool {
+        let refers_to_planned = |field: &str| {
+            let named = document.body.iter().find(|(key, _)| remote::json_name(key) == field);
+            named.and_then(|(_, value)| value.as_str()).is_some_and(|it| self.planned.contains(it))
+        };
+        let mut references = document.kind.references.iter().map(|(field, _)| *field);
+        self.args.dry_run
+            && match status.code() {
+                Code::NotFound => {
+                    self.planned.contains(document.tenant()) || references.any(refers_to_planned)
                 }
+                Code::InvalidArgument => {
+                    let violations = ApiError::new(status).violations;
+                    let is_reference = |violation: &FieldViolation| {
+                        let last = violation.field.rsplit('.').next().unwrap_or_default();
+                        let last = remote::json_name(last);
+                        references.clone().any(|field| field == last) && refers_to_planned(&last)
+                    };
+                    !violations.is_empty() && violations.iter().all(is_reference)
+                }
+                _ => false,
             }
-        }
-        Ok(())
     }
 }
 

@@ -1,22 +1,25 @@
 //! Calls whose messages are known at run time only: one code for every kind of resource.
 
 use super::{kind::Kind, manifest::Document};
+use http::uri::PathAndQuery;
 use prost::{Message as _, bytes::Buf as _};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::{Map, Value, json};
 use tonic::{
     Code, Request, Status,
-    client::Grpc,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
-use turnbuckle_client::{Client, Transport};
+use turnbuckle_client::Client;
+use uuid::Uuid;
 
 /// Rows of a page.
 const PAGE: u32 = 200;
+/// What names a request, so that the server makes once what is asked for several times.
+const REQUEST_ID: &str = "requestId";
 
-/// The server, called by method name with JSON.
+/// The server, called by method name with JSON. Calls are repeated while the failure is a passing one.
 pub(in crate::cli) struct Remote {
-    grpc: Grpc<Transport>,
+    client: Client,
     pool: DescriptorPool,
 }
 
@@ -34,7 +37,7 @@ pub(super) struct Update {
 impl Remote {
     pub(in crate::cli) fn new(client: &Client) -> anyhow::Result<Self> {
         let pool = DescriptorPool::decode(turnbuckle_proto::DESCRIPTORS)?;
-        Ok(Self { grpc: client.grpc(), pool })
+        Ok(Self { client: client.clone(), pool })
     }
 
     /// Whether a document fits the contract; in words if not.
@@ -63,16 +66,25 @@ impl Remote {
         document: &Document,
         update: Update,
     ) -> Result<Map<String, Value>, Status> {
-        let (verb, request) = match document.kind.is_tenant() && !update.exists {
+        let (verb, mut request) = match document.kind.is_tenant() && !update.exists {
             true => ("Create", tenant_request(document, update)),
             false => ("Update", update_request(document, update)),
         };
+        // When an answer is lost, a repeat gets it again: with the secret, which is shown once only.
+        let takes_id = self.method(document.kind, verb)?.input().get_field_by_json_name(REQUEST_ID);
+        if let (Some(_), Some(fields)) = (takes_id, request.as_object_mut()) {
+            fields.insert(REQUEST_ID.to_owned(), Value::String(Uuid::now_v7().to_string()));
+        }
         Ok(object(self.call(document.kind, verb, request).await?))
     }
 
     /// Removes a resource.
     pub(super) async fn delete(&mut self, kind: &Kind, name: &str) -> Result<(), Status> {
-        self.call(kind, "Delete", json!({ "name": name })).await.map(drop)
+        match self.call(kind, "Delete", json!({ "name": name })).await {
+            // It is gone: by a try whose answer was lost, or by somebody else.
+            Err(status) if status.code() == Code::NotFound => Ok(()),
+            deleted => deleted.map(drop),
+        }
     }
 
     /// All resources of a kind in a tenant; of tenants, the one.
@@ -109,12 +121,19 @@ impl Remote {
         let method = self.method(kind, verb)?;
         let request = message(method.input(), request).map_err(Status::invalid_argument)?;
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
-        let path = path.parse().map_err(|_| Status::internal("the path of a method"))?;
-        let unreachable = |error| Status::unavailable(format!("the connection is gone: {error}"));
-        self.grpc.ready().await.map_err(unreachable)?;
-        let codec = DynamicCodec(method.output());
-        let answer = self.grpc.unary(Request::new(request), path, codec).await?;
-        serde_json::to_value(answer.into_inner())
+        let path: PathAndQuery =
+            path.parse().map_err(|_| Status::internal("the path of a method"))?;
+        let send = || {
+            let (mut grpc, request, path) = (self.client.grpc(), request.clone(), path.clone());
+            let codec = DynamicCodec(method.output());
+            async move {
+                let gone = |error| Status::unavailable(format!("the connection is gone: {error}"));
+                grpc.ready().await.map_err(gone)?;
+                grpc.unary(Request::new(request), path, codec).await
+            }
+        };
+        let answer = self.client.repeat(send).await?;
+        serde_json::to_value(answer)
             .map_err(|error| Status::internal(format!("the answer has no JSON form: {error}")))
     }
 
@@ -150,7 +169,7 @@ fn update_request(document: &Document, update: Update) -> Value {
 }
 
 /// `maxInFlight` of `max_in_flight`: masks have JSON names only.
-fn json_name(field: &str) -> String {
+pub(super) fn json_name(field: &str) -> String {
     let mut name = String::with_capacity(field.len());
     let mut after_underscore = false;
     for c in field.chars() {
@@ -227,3 +246,6 @@ impl Decoder for DynamicDecoder {
         message.map(Some).map_err(|error| Status::internal(error.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests;
