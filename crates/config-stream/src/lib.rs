@@ -19,6 +19,7 @@
 mod file;
 #[cfg(test)]
 mod fixture;
+mod heard;
 mod link;
 mod metrics;
 mod replica;
@@ -28,5 +29,6 @@ mod state;
 pub mod wire;
 
 pub use file::{FileError, LastKnownGood};
+pub use heard::HeardReports;
 pub use report::{InUse, RemoteReports, Reporter, StoreReports};
 pub use source::{StreamParts, StreamSource};

@@ -64,18 +64,23 @@ impl Replica {
     /// kind is unknown: the next version of this program knows it, and finds it in the file.
     pub(crate) fn upsert(&mut self, bytes: Vec<u8>) -> Result<(), NoResource> {
         let (Header { key, revision }, resource) = wire::header(&bytes).ok_or(NoResource)?;
-        match wire::decode(resource) {
-            Ok(_) => {
+        // What the store cannot read has no content at all.
+        let usable = match resource.unreadable.is_empty() {
+            true => wire::decode(resource).map(drop).map_err(|unusable| unusable.to_string()),
+            false => Err(reason(&resource.slug, &resource.unreadable)),
+        };
+        match usable {
+            Ok(()) => {
                 self.refused.remove(&key);
                 self.gone.remove(&key);
                 self.live.insert(key, Held { revision, bytes: bytes.into() });
             }
-            Err(unusable) => {
+            Err(reason) => {
                 let refused = RefusedResource {
                     kind: wire::kind_name(key.kind).to_owned(),
                     uid: key.id.to_string(),
                     revision,
-                    reason: unusable.to_string(),
+                    reason,
                 };
                 tracing::warn!(
                     resource.kind = refused.kind,
@@ -173,6 +178,11 @@ pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
         // A revoked one stays, and says so.
         Record::ApiToken(value) => delta.api_tokens.push(*value),
     }
+}
+
+/// Why a resource is refused that the store cannot read.
+fn reason(name: &str, unreadable: &str) -> String {
+    format!("{name}: {unreadable}").chars().take(node_limits::REASON_CHARS).collect()
 }
 
 /// The id of a removal; none when it has another length.

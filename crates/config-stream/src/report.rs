@@ -7,8 +7,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use turnbuckle_client::Client;
 use turnbuckle_domain::{
-    Clock, ConfigPosition, Epoch, Error, NodeId, NodeReport, NodeReports, ReportSink, Revision,
-    StoreError, Timestamp, node_limits,
+    Clock, ConfigPosition, Epoch, Error, NodeId, NodeReport, NodeReports, RefusedResource,
+    ReportSink, Revision, StoreError, Timestamp, node_limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc::{duration, timestamp};
@@ -24,6 +24,11 @@ const REPORT_WAIT: Duration = Duration::from_secs(5);
 pub trait InUse: Send + 'static {
     /// The state in use now; none before the first.
     fn position(&self) -> Option<ConfigPosition>;
+
+    /// What is configured and could not be taken over by what is in use.
+    fn refused(&self) -> Vec<RefusedResource> {
+        Vec::new()
+    }
 
     /// Waits until another state is in use.
     async fn changed(&mut self);
@@ -63,7 +68,7 @@ impl Reporter {
         let reporting = async {
             loop {
                 if let Some(at) = in_use.position() {
-                    self.report(at, started_at).await;
+                    self.report(at, in_use.refused(), started_at).await;
                 }
                 sleep(REPORT_GAP).await;
                 // Either way it is time for a report.
@@ -73,8 +78,15 @@ impl Reporter {
         stop.run_until_cancelled(reporting).await;
     }
 
-    async fn report(&self, at: ConfigPosition, started_at: Timestamp) {
+    async fn report(
+        &self,
+        at: ConfigPosition,
+        mut refused: Vec<RefusedResource>,
+        started_at: Timestamp,
+    ) {
         let condition = self.stream.as_ref().map(StreamSource::condition).unwrap_or_default();
+        refused.extend(condition.refused);
+        refused.truncate(node_limits::REFUSED_MAX);
         let report = NodeReport {
             node: self.node.name.clone(),
             role: self.node.role,
@@ -83,7 +95,7 @@ impl Reporter {
             reported_at: self.clock.now(),
             started_at,
             version: self.version.to_owned(),
-            refused: condition.refused,
+            refused,
             staleness: condition.staleness,
             held: condition.held,
         };

@@ -40,9 +40,16 @@ impl Keys {
     }
 
     async fn evidence(&self, endpoint: &Endpoint) -> Result<Evidence, Error> {
+        let nodes = self.0.applied.applied_revisions().await?;
+        let now = self.0.clock.now();
+        let refusing = nodes.iter().filter(|node| node.is_alive(now)).filter_map(|node| {
+            let reason = node.refuses_ring(endpoint.id)?;
+            Some((node.node.clone(), reason))
+        });
         Ok(Evidence {
             usage: self.0.key_usage.ring_usage(endpoint.tenant, endpoint.id).await?,
-            nodes: self.0.applied.applied_revisions().await?,
+            refusing: refusing.collect(),
+            nodes,
         })
     }
 }

@@ -42,6 +42,7 @@ mod kept;
 mod key_material;
 mod key_owner;
 mod key_pause;
+mod key_propagation;
 mod key_reveal;
 mod key_ring;
 mod key_status;
@@ -113,7 +114,7 @@ impl ControlPlane {
                     .max_decoding_message_size(limit),
             )
             .add_service(
-                NodesServer::new(grpc::node::Service::new(distribution()))
+                NodesServer::new(grpc::node::Service::new(distribution(), on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

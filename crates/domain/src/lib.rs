@@ -67,6 +67,7 @@ mod secret;
 mod source;
 mod time;
 mod tombstone;
+mod unreadable;
 
 pub use api_token::{
     ApiToken, ApiTokenHash, ApiTokenSecret, ApiTokenState, ApiTokenStore, Revocation,
@@ -142,3 +143,4 @@ pub use source::{
 };
 pub use time::{Clock, Timestamp};
 pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};
+pub use unreadable::{ResourceKind, UnreadableResource, Unreadables};

@@ -98,6 +98,7 @@ says_nothing_more!(
     DeleteRetryPolicyRequest,
     DeleteSourceRequest,
     RotateIngestPathRequest,
+    AcceptSnapshotRequest,
 );
 
 /// An update with what it makes when there is nothing to change. That part may be incomplete as long

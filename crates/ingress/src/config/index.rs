@@ -3,7 +3,8 @@
 use super::SourceEntry;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Epoch, IngestToken, KeyRing, Revision, Source, SourceId, Timestamp,
+    ConfigDelta, ConfigPosition, Epoch, IngestToken, KeyRing, RefusedResource, ResourceKind,
+    Revision, Source, SourceId, Timestamp, Unreadables,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -14,6 +15,7 @@ pub struct SourceIndex {
     by_id: HashMap<SourceId, Arc<SourceEntry>>,
     rings: HashMap<SourceId, KeyRing>,
     by_token: HashMap<IngestToken, Arc<SourceEntry>>,
+    unreadable: Unreadables,
 }
 
 impl SourceIndex {
@@ -39,11 +41,23 @@ impl SourceIndex {
         entry.source().path.tokens_at(now).any(|taken| taken == token).then_some(entry)
     }
 
+    /// What is configured and could not be taken over.
+    #[must_use]
+    pub fn refused(&self) -> Vec<RefusedResource> {
+        self.unreadable.refused()
+    }
+
     /// The state after a delta. A source that cannot be built keeps the version before.
     pub(crate) fn apply(&self, delta: ConfigDelta) -> Self {
         let mut next = self.clone();
         next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
+        next.unreadable.apply(&delta);
+        let gone = delta.unreadable.iter().filter(|one| one.deleted);
+        for gone in gone.filter(|one| one.kind == ResourceKind::Source) {
+            next.by_id.remove(&SourceId::from_uuid(gone.id));
+            next.rings.remove(&SourceId::from_uuid(gone.id));
+        }
         // Keys before the sources that use them.
         for (id, ring) in delta.source_key_rings {
             if let Some(present) = next.by_id.get(&id) {

@@ -216,7 +216,8 @@ async fn start_planes(
     if let Some(plane) = &ingress {
         sources.report_ingress(&base, supervisor, plane.sources());
     }
-    let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
+    let distributes = args.has(Role::ControlPlane);
+    let distribution = distributes.then(|| nodes::distribute(&base, sources, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
         None if args.has(Role::ControlPlane) => {

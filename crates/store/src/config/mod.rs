@@ -8,6 +8,7 @@
 //! that is visible means that every lower one is visible too: who follows by revision misses nothing.
 
 mod api_tokens;
+mod aside;
 mod cell;
 mod denials;
 mod entity;
@@ -37,13 +38,14 @@ use turnbuckle_domain::Quotas;
 pub struct ConfigDb {
     db: DatabaseConnection,
     quotas: Quotas,
+    told: aside::Told,
 }
 
 impl ConfigDb {
     /// Uses a database whose schema is current.
     #[must_use]
-    pub const fn new(db: DatabaseConnection) -> Self {
-        Self { db, quotas: Quotas::DEFAULT }
+    pub fn new(db: DatabaseConnection) -> Self {
+        Self { db, quotas: Quotas::DEFAULT, told: aside::Told::default() }
     }
 
     /// Lets every tenant have this much.

@@ -2,7 +2,9 @@
 
 use super::{
     ConfigDb,
+    cell::Malformed,
     entity::{config_revision, node},
+    write::Write,
 };
 use crate::error::store_error;
 use async_trait::async_trait;
@@ -11,7 +13,8 @@ use sea_orm::{
     sea_query::{Expr, OnConflict},
 };
 use turnbuckle_domain::{
-    ConfigPosition, Epoch, NodeId, NodeReport, NodeReports, StoreError, node_limits,
+    ChangeContext, ConfigPosition, Epoch, Error, Fields, NodeId, NodeReport, NodeReports, PLATFORM,
+    StoreError, node_limits,
 };
 
 #[async_trait]
@@ -43,22 +46,36 @@ impl NodeReports for ConfigDb {
             .order_by_asc(Column::Role)
             .order_by_asc(Column::Name);
         let rows = rows.all(&self.db).await.map_err(store_error)?;
-        rows.into_iter().map(|row| Ok(node::decode(row)?)).collect()
+        Ok(rows.into_iter().filter_map(readable).collect())
     }
 
     async fn accept_snapshot(
         &self,
         node: &NodeId,
         snapshot: ConfigPosition,
-    ) -> Result<bool, StoreError> {
+        by: &ChangeContext,
+    ) -> Result<bool, Error> {
         use node::Column;
+        let mut write = Write::begin(&self.db).await?;
+        let row = node::Entity::find_by_id(key(node)).one(&write.transaction).await;
+        let Some(row) = row.map_err(store_error)? else { return Ok(false) };
+        let accepted = |position: ConfigPosition| {
+            let ConfigPosition { epoch, revision } = position;
+            Fields::from([
+                ("accepted.epoch".to_owned(), epoch.to_string()),
+                ("accepted.revision".to_owned(), revision.0.to_string()),
+            ])
+        };
+        let before = node::accepted(&row).map(accepted).unwrap_or_default();
+        write.note((PLATFORM, format!("nodes/{node}")), before, accepted(snapshot));
         let update = node::Entity::update_many()
             .col_expr(Column::AcceptedEpoch, Expr::value(snapshot.epoch.uuid()))
             .col_expr(Column::AcceptedRevision, Expr::value(snapshot.revision.0))
             .filter(Column::Role.eq(node.role.as_str()))
             .filter(Column::Name.eq(node.name.as_str()));
-        let done = update.exec(&self.db).await.map_err(store_error)?;
-        Ok(done.rows_affected > 0)
+        update.exec(&write.transaction).await.map_err(store_error)?;
+        write.commit(by).await?;
+        Ok(true)
     }
 
     async fn begin_epoch(&self, after: Epoch, next: Epoch) -> Result<(), StoreError> {
@@ -69,6 +86,16 @@ impl NodeReports for ConfigDb {
         update.exec(&self.db).await.map_err(store_error)?;
         Ok(())
     }
+}
+
+/// One report that nobody can read, such as of a role that a newer program knows, hides no other (I13).
+fn readable(row: node::Model) -> Option<NodeReport> {
+    let id = format!("{}.{}", row.role, row.name);
+    let tell = |error: &Malformed| {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, node = id, "the report of a node cannot be read");
+    };
+    node::decode(row).inspect_err(tell).ok()
 }
 
 fn key(node: &NodeId) -> (String, String) {

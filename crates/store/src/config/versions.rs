@@ -8,13 +8,12 @@ use super::{
 use crate::error::store_error;
 use event_type_version::{Column, Entity};
 use sea_orm::{
-    ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
+    ColumnTrait as _, ConnectionTrait, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _, Select, prelude::Uuid,
 };
 use turnbuckle_domain::{
-    Compatibility, Deletable, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
-    Fields, Precondition, Revision, StoreError, TenantId, Timestamp, VersionName, VersionsSeen,
-    version_limits,
+    Compatibility, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId, Fields,
+    Precondition, Revision, TenantId, Timestamp, VersionName, VersionsSeen, version_limits,
 };
 
 fn live(tenant: TenantId, event_type: EventTypeId) -> Select<Entity> {
@@ -161,26 +160,4 @@ pub(super) async fn bury_of_type(
         .collect();
     write.note_along(along, Fields::new());
     write.bury_rows::<Entity>(Column::EventTypeId, owner.id.uuid(), now).await
-}
-
-/// Rows changed after a revision. One that this program cannot read is left out and told: its last
-/// readable state stays in use, and it holds nothing else back (I13).
-pub(super) async fn changed_since(
-    db: &impl ConnectionTrait,
-    known: Revision,
-) -> Result<Vec<Deletable<EventTypeVersion>>, StoreError> {
-    let mut rows = Entity::find().filter(Column::Revision.gt(known.0));
-    if known == Revision::ZERO {
-        rows = rows.filter(Column::DeletedAtUs.is_null());
-    }
-    let rows = rows.order_by_asc(Column::Revision).order_by_asc(Column::Id).all(db).await;
-    let readable = |row: event_type_version::Model| {
-        let id = EventTypeVersionId::from_uuid(row.id);
-        let tell = |error: &super::cell::Malformed| {
-            let error = error as &dyn std::error::Error;
-            tracing::error!(error, %id, "a version of an event type cannot be read");
-        };
-        Entity::decode(row).inspect_err(tell).ok()
-    };
-    Ok(rows.map_err(store_error)?.into_iter().filter_map(readable).collect())
 }

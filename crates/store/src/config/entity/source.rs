@@ -6,8 +6,8 @@ use crate::config::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Deletable, IngestPath, IngestToken, Meta, SchemeChoice, SchemeDocument, Source, SourceId,
-    TenantId, Timestamp,
+    Deletable, IngestPath, IngestToken, Meta, ResourceKind, SchemeChoice, SchemeDocument, Source,
+    SourceId, TenantId, Timestamp,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -42,6 +42,7 @@ impl Table for Entity {
     type Resource = Source;
 
     const COLLECTION: &'static str = "sources";
+    const KIND: ResourceKind = ResourceKind::Source;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Slug;
