@@ -62,6 +62,7 @@ mod secrets;
 mod sharing;
 mod shutdown;
 mod slow;
+mod source_states;
 mod sources_config;
 mod startup;
 

@@ -15,7 +15,7 @@ use std::{
     io::{self, BufReader, Read, Write},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 use turnbuckle_domain::{
     ConfigPosition, EndpointId, Epoch, KeyId, KeyOwner, NodeRole, Revision, SealContext, SealError,
@@ -73,6 +73,8 @@ pub struct LastKnownGood {
     path: PathBuf,
     role: NodeRole,
     sealer: Arc<dyn SecretSealer>,
+    /// One write at a time: the last one of a process may begin before the one before has ended.
+    writing: Arc<Mutex<()>>,
 }
 
 impl LastKnownGood {
@@ -80,7 +82,7 @@ impl LastKnownGood {
     #[must_use]
     pub fn new(directory: &Path, role: NodeRole, sealer: Arc<dyn SecretSealer>) -> Self {
         let name = format!("configuration.{}", role.as_str());
-        Self { path: directory.join(name), role, sealer }
+        Self { path: directory.join(name), role, sealer, writing: Arc::default() }
     }
 
     /// Reads the file. One that cannot be used is set aside, for people to look at, and is then
@@ -88,6 +90,14 @@ impl LastKnownGood {
     pub(crate) fn load(&self) -> Option<Loaded> {
         match self.read() {
             Ok(found) => found,
+            // It is there and may be good: what cannot be read now is not set aside.
+            Err(error @ FileError::Io { .. }) => {
+                tracing::error!(
+                    %error,
+                    "the last-known-good configuration cannot be read; only the control plane has one now"
+                );
+                None
+            }
             Err(error) => {
                 let aside = self.path.with_extension(format!("{}.refused", self.role.as_str()));
                 let moved = fs::rename(&self.path, &aside).is_ok();
@@ -147,6 +157,7 @@ impl LastKnownGood {
 
     /// Writes the file as a whole or not at all. Durable when it returns.
     pub(crate) fn write(&self, content: &Content) -> Result<(), FileError> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = self.path.parent().unwrap_or_else(|| Path::new("."));
         DirBuilder::new()
             .recursive(true)
@@ -211,7 +222,13 @@ pub(crate) struct Content {
 
 impl Content {
     pub(crate) fn new(replica: &Replica, proven_at: Option<Timestamp>) -> Self {
-        Self { at: replica.at(), proven_at, resources: replica.resources() }
+        let mut at = replica.at();
+        if replica.has_refused() {
+            // What was refused is not in the file. A program that starts with it must ask for everything:
+            // it may be one that can use it.
+            at.epoch = Epoch::default();
+        }
+        Self { at, proven_at, resources: replica.resources() }
     }
 
     fn head(&self, block: &mut Vec<u8>, role: NodeRole, number: u32) {

@@ -5,7 +5,7 @@ use turnbuckle_domain::{
     ApiToken, ApiTokenHash, ApiTokenId, Channels, Compatibility, ConfigDelta, Deletable, Endpoint,
     EndpointId, EndpointState, Epoch, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
     Filter, HttpTarget, IngestPath, IngestToken, Key, KeyAlgorithm, KeyId, KeyRing, Labels, Meta,
-    PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Revision, Revocation, Role,
+    PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Revision, Role,
     RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source, SourceId,
     SourceSettings, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName,
     TypePattern, UnknownVersion, VersionName, Violations,
@@ -193,7 +193,7 @@ fn api_token(revision: i64) -> ApiToken {
         hint: "beef".to_owned(),
         creator: "me".to_owned(),
         expires_at: Timestamp::from_micros(99),
-        revoked: Some(Revocation { at: Timestamp::from_micros(9), reason: "gone".to_owned() }),
+        revoked: None,
         last_used_at: None,
         meta: meta(revision),
     }
@@ -216,6 +216,7 @@ fn source(revision: i64) -> Source {
         },
         public_url: Some("https://in.example.org/x".to_owned()),
         settings: SourceSettings::default(),
+        disabled: Some("they moved".to_owned()),
         labels: labels(),
         meta: meta(revision),
     }

@@ -3,7 +3,8 @@
 use crate::wire::{self, Header, Key, Record};
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, node_limits,
+    ApiToken, ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, Revocation,
+    node_limits,
 };
 use uuid::Uuid;
 
@@ -48,6 +49,11 @@ impl Replica {
     /// The resources, in the order in which they are built on each other.
     pub(crate) fn resources(&self) -> Vec<Arc<[u8]>> {
         self.live.values().map(|held| Arc::clone(&held.bytes)).collect()
+    }
+
+    /// Whether something is not here in the version that it has.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
     }
 
     /// What could not be used, at most as much as a report holds.
@@ -175,9 +181,18 @@ pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
         }
         Record::SourceKeyRing(..) => {}
         Record::Source(value) => delta.sources.push(Deletable { value: *value, deleted }),
-        // A revoked one stays, and says so.
-        Record::ApiToken(value) => delta.api_tokens.push(*value),
+        Record::ApiToken(value) => delta.api_tokens.push(match deleted {
+            false => *value,
+            // One goes when it is revoked, or its tenant is gone.
+            true => ended(*value),
+        }),
     }
+}
+
+/// A token that is no longer taken.
+fn ended(token: ApiToken) -> ApiToken {
+    let revocation = Revocation { at: token.meta.updated_at, reason: String::new() };
+    ApiToken { revoked: token.revoked.or(Some(revocation)), ..token }
 }
 
 /// Why a resource is refused that the store cannot read.

@@ -32,7 +32,11 @@ impl Keys {
                 let standing = Standing::of(&ring, &evidence, at);
                 (evidence, standing)
             }
-            Owner::Source(_) => (Evidence::default(), Standing::of_incoming(&ring, at)),
+            Owner::Source(source) => {
+                let usage = self.0.key_usage.source_usage(source.tenant, source.id).await?;
+                let standing = Standing::of_incoming(&ring, &usage, at);
+                (Evidence { usage, ..Evidence::default() }, standing)
+            }
         };
         let summary = standing.summary.clone();
         let view = KeyRingView { owner: name.0.clone(), ring, at, summary };

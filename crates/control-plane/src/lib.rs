@@ -57,6 +57,7 @@ mod repeat;
 mod retry_policy;
 mod source;
 mod source_preset;
+mod source_state;
 mod subscription;
 mod sweep;
 mod tenant;

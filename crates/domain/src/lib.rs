@@ -109,8 +109,8 @@ pub use key_standing::{
     AppliedRevisions, Evidence, KeyStanding, NodeApplied, RetireVerdict, RotationStage, Standing,
 };
 pub use key_usage::{
-    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse, RingUsage,
-    SignedAnswers, Signers, key_usage_limits,
+    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse,
+    KeyVerifications, RingUsage, SignedAnswers, Signers, key_usage_limits,
 };
 pub use labels::Labels;
 pub use name::{ResourceId, TypeName};

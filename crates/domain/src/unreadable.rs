@@ -107,6 +107,11 @@ impl Unreadables {
         self.0.extend(delta.unreadable.iter().filter(|one| !one.deleted).cloned());
     }
 
+    /// Adds one that the follower itself cannot use.
+    pub fn refuse(&mut self, one: UnreadableResource) {
+        self.0.push(one);
+    }
+
     /// As a report holds them, at most [`node_limits::REFUSED_MAX`].
     #[must_use]
     pub fn refused(&self) -> Vec<RefusedResource> {

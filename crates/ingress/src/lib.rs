@@ -22,6 +22,7 @@ mod answer;
 mod body;
 mod config;
 mod event;
+mod key_meter;
 mod keys;
 mod limits;
 mod listener;

@@ -9,6 +9,7 @@ use crate::{
     body::{BodyMemory, HeldBody, discard},
     config::{SourceEntry, SourceHandle},
     event::{Mapped, Message, NoEvent},
+    key_meter::KeyMeter,
     metrics::Outcome,
     receipts::ReceiptQueue,
     verify::{Judged, Signer, judge},
@@ -18,7 +19,7 @@ use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
 use reading::Headers;
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
@@ -26,12 +27,17 @@ use turnbuckle_domain::{
 };
 use turnbuckle_signing::scheme::Request;
 
+/// How long senders are asked to wait before they come again to a disabled source: somebody has to
+/// enable it first.
+const DISABLED_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Everything a request needs.
 pub(crate) struct Pipeline {
     pub(crate) sources: SourceHandle,
     pub(crate) intake: Arc<dyn EventIntake>,
     pub(crate) sealer: Arc<dyn SecretSealer>,
     pub(crate) receipts: ReceiptQueue,
+    pub(crate) meter: Arc<KeyMeter>,
     pub(crate) memory: BodyMemory,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
@@ -74,6 +80,9 @@ impl Pipeline {
             // No receipt: what is limited must not cost the store anything.
             return (Problem::TooMany.last_answer(), Outcome::Limited);
         };
+        if entry.source().disabled.is_some() {
+            return self.disabled(entry, parts);
+        }
         if let Err(fault) = check_head(&parts.headers, limits) {
             return self.not_read(entry, parts, fault);
         }
@@ -87,6 +96,19 @@ impl Pipeline {
         let ended = self.decide(Received { entry, parts, body, at }).await;
         drop(admission);
         ended
+    }
+
+    /// A request to a source that takes nothing for now: whoever sent it is to come again, and nothing of
+    /// it is read.
+    fn disabled(&self, entry: Arc<SourceEntry>, parts: Parts) -> (Answer, Outcome) {
+        let mut answer = Problem::Unavailable.last_answer();
+        let wait = DISABLED_RETRY_AFTER.as_secs().into();
+        answer.headers_mut().insert(header::RETRY_AFTER, wait);
+        let body = HeldBody { bytes: bytes::Bytes::new(), share: None };
+        let received = Received { entry, parts, body, at: self.clock.now() };
+        let ending = Ending::of(ReceiptDecision::Refused, "disabled", &answer);
+        self.receipts.leave(self.receipt(received, ending));
+        (answer, Outcome::Disabled)
     }
 
     /// A request whose body was not read, or not to its end.
@@ -153,11 +175,13 @@ impl Pipeline {
                 Examined::Refused { reason, signer }
             }
             Judged::Handshake { name, reply, signer } => {
+                self.verified(received, signer);
                 Examined::Handshake { name, answer: handshake(reply), signer }
             }
             Judged::Theirs { signer, message_id } => {
                 let state = signer.state.as_str();
                 counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
+                self.verified(received, Some(signer));
                 let content_type = received.content_type();
                 let source = received.entry.source();
                 if !takes_type(&source.settings.limits, &content_type) {
@@ -173,6 +197,12 @@ impl Pipeline {
                 let mapped = received.entry.compiled.mapping.events(source, &message);
                 Examined::Theirs { signer, mapped }
             }
+        }
+    }
+
+    fn verified(&self, received: &Received, signer: Option<Signer>) {
+        if let Some(signer) = signer {
+            self.meter.count(received.entry.source(), signer.key, received.at);
         }
     }
 

@@ -3,14 +3,16 @@
 use crate::{
     body::BodyMemory,
     config::{SourceFollower, SourceHandle},
+    key_meter::KeyMeter,
     listener,
     pipeline::Pipeline,
     receipts::{ReceiptQueue, sweep},
 };
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use turnbuckle_domain::{
-    Clock, ConfigSource, EventIntake, IdGenerator, Random, ReceiptLog, SecretSealer, StoreError,
+    Clock, ConfigSource, EventIntake, IdGenerator, KeyUsageStore, Random, ReceiptLog, SecretSealer,
+    StoreError,
 };
 use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
 
@@ -28,6 +30,10 @@ pub struct IngressParts {
     pub random: Arc<dyn Random>,
     /// Opens verification keys.
     pub sealer: Arc<dyn SecretSealer>,
+    /// Where the use of keys is counted.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// How often it is written.
+    pub key_usage_every: Duration,
 }
 
 /// The plane, before and while it listens.
@@ -50,7 +56,12 @@ impl IngressPlane {
         supervisor.spawn("receipt-writer", OnExit::StopProcess, endless(writer.run()));
         let sweeping = sweep(parts.receipts, Arc::clone(&parts.clock), supervisor.shutdown());
         supervisor.spawn("receipt-sweep", OnExit::Log, endless(sweeping));
+        let meter = Arc::new(KeyMeter::default());
+        let every = parts.key_usage_every;
+        let metering = Arc::clone(&meter).run(parts.key_usage, every, supervisor.shutdown());
+        supervisor.spawn("ingress-key-usage", OnExit::Log, endless(metering));
         let pipeline = Pipeline {
+            meter,
             sources: sources.clone(),
             intake: parts.intake,
             sealer: parts.sealer,

@@ -162,3 +162,27 @@ fn what_the_store_cannot_read_keeps_its_version_before_and_goes_when_it_is_delet
     assert!(encoded.removals.contains(&endpoint_key(1001)) && encoded.removals.len() == 2);
     assert!(encode(&gone, NodeRole::Ingress).removals.is_empty());
 }
+
+#[test]
+fn a_revoked_token_goes_from_nodes_as_it_goes_from_snapshots() {
+    let delta = fixture::delta(5);
+    let mut replica = filled(&delta);
+    let before = replica.len();
+    let ended = turnbuckle_domain::Revocation {
+        at: turnbuckle_domain::Timestamp::from_micros(9),
+        reason: "leaked".to_owned(),
+    };
+    let mut token = delta.api_tokens[0].clone();
+    token.revoked = Some(ended);
+    let revoked = ConfigDelta { api_tokens: vec![token.clone()], ..ConfigDelta::default() };
+    let encoded = encode(&revoked, NodeRole::Delivery);
+    assert!(encoded.upserts.is_empty());
+    replica.remove(encoded.removals[0], Revision(6));
+    replica.reach(Revision(6));
+    assert_eq!(replica.len(), before - 1);
+    let told = replica.changes_since(Revision(5)).api_tokens;
+    assert!(told.len() == 1 && told[0].id == token.id && told[0].revoked.is_some());
+    // Nothing is missing in a snapshot, which never had it.
+    let snapshot = ConfigDelta { api_tokens: Vec::new(), ..fixture::delta(6) };
+    assert_eq!(replica.missing_in(&filled(&snapshot)), 0);
+}

@@ -49,7 +49,11 @@ pub fn encode(delta: &ConfigDelta, role: NodeRole) -> Encoded {
         to.remove(ConfigKind::SourceKeyRing, gone.value.id.uuid());
     }
     for token in &delta.api_tokens {
-        to.upsert(ConfigKind::ApiToken, api_token(token));
+        match token.revoked {
+            None => to.upsert(ConfigKind::ApiToken, api_token(token)),
+            // A snapshot lacks it too.
+            Some(_) => to.remove(ConfigKind::ApiToken, token.id.uuid()),
+        }
     }
     for one in &delta.unreadable {
         to.unreadable(one);
@@ -315,6 +319,7 @@ fn source(value: &Source) -> ConfigResource {
         path,
         public_url,
         settings,
+        disabled,
         labels,
         meta,
     } = value;
@@ -334,6 +339,7 @@ fn source(value: &Source) -> ConfigResource {
         public_url: public_url.clone(),
         // An empty text is refused by the node, which says so.
         settings: serde_json::to_string(settings).unwrap_or_default(),
+        disable_reason: disabled.clone(),
     };
     ConfigResource {
         slug: slug.as_str().to_owned(),

@@ -47,6 +47,7 @@ can_be_validated_only!(
     CreateSourceRequest,
     UpdateSourceRequest,
     UndeleteEndpointRequest,
+    UndeleteSourceRequest,
     UndeleteSubscriptionRequest,
     UndeleteRetryPolicyRequest,
     ActivateKeyRequest,
@@ -64,7 +65,7 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeApiTokenRequest, RevealKeyRequest);
+says_why!(DisableEndpointRequest, DisableSourceRequest, RevokeApiTokenRequest, RevealKeyRequest);
 
 macro_rules! says_why_and_can_be_validated_only {
     ($($request:ident),* $(,)?) => {$(
@@ -94,6 +95,7 @@ says_nothing_more!(
     DeleteEventTypeVersionRequest,
     DeleteEndpointRequest,
     EnableEndpointRequest,
+    EnableSourceRequest,
     DeleteSubscriptionRequest,
     DeleteRetryPolicyRequest,
     DeleteSourceRequest,

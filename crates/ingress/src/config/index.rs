@@ -4,7 +4,7 @@ use super::SourceEntry;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Epoch, IngestToken, KeyRing, RefusedResource, ResourceKind,
-    Revision, Source, SourceId, Timestamp, Unreadables,
+    Revision, Source, SourceId, Timestamp, UnreadableResource, Unreadables,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -82,6 +82,7 @@ impl SourceIndex {
         let id = source.id;
         let ring = self.rings.get(&id).cloned().unwrap_or_default();
         let present = self.by_id.get(&id);
+        let (name, revision) = (source.slug.to_string(), source.meta.revision);
         match SourceEntry::build(source, ring, present.map(Arc::as_ref)) {
             Ok(entry) => {
                 self.by_id.insert(id, Arc::new(entry));
@@ -90,6 +91,14 @@ impl SourceIndex {
                 let kept = present.is_some();
                 metrics::counter!("turnbuckle_ingress_sources_refused_total").increment(1);
                 tracing::error!(source.id = %id, reason, kept, "a source cannot be used here");
+                self.unreadable.refuse(UnreadableResource {
+                    kind: ResourceKind::Source,
+                    id: id.uuid(),
+                    name,
+                    revision,
+                    reason,
+                    deleted: false,
+                });
             }
         }
     }

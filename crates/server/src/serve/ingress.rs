@@ -1,7 +1,7 @@
 //! The ingress of this process, and what takes its events.
 
 use super::{Base, nodes::Sources};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use turnbuckle_delivery::{DeliveryPlane, IntakeParts, start_intake};
 use turnbuckle_domain::Propagation;
 use turnbuckle_ingress::{IngressParts, IngressPlane};
@@ -14,6 +14,7 @@ pub(super) async fn start(
     base: &Base,
     sources: &Sources,
     delivery: Option<&DeliveryPlane>,
+    key_usage_every: Duration,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
     let intake = match delivery {
@@ -27,6 +28,8 @@ pub(super) async fn start(
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),
         sealer: Arc::clone(&base.sealer),
+        key_usage: Arc::clone(&base.store.key_usage),
+        key_usage_every,
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
 }

@@ -210,7 +210,10 @@ async fn start_planes(
         sources.report_delivery(&base, supervisor, plane.config());
     }
     let ingress = match args.has(Role::Ingress) {
-        true => Some(ingress::start(&base, sources, delivery.as_ref(), supervisor).await?),
+        true => {
+            let every = args.key_usage_interval.into();
+            Some(ingress::start(&base, sources, delivery.as_ref(), every, supervisor).await?)
+        }
         false => None,
     };
     if let Some(plane) = &ingress {

@@ -8,8 +8,8 @@ use super::{
 use crate::error::store_error;
 use event_type_version::{Column, Entity};
 use sea_orm::{
-    ColumnTrait as _, ConnectionTrait, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _, Select, prelude::Uuid,
+    ColumnTrait as _, ConnectionTrait, DbBackend, PaginatorTrait as _, QueryFilter as _,
+    QueryOrder as _, QuerySelect as _, Select, prelude::Uuid, sea_query::Expr,
 };
 use turnbuckle_domain::{
     Compatibility, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId, Fields,
@@ -110,12 +110,39 @@ pub(super) async fn may_follow(
     let count = live(version.tenant, version.event_type).count(&write.transaction);
     let count = usize::try_from(count.await.map_err(store_error)?).unwrap_or(usize::MAX);
     if count < version_limits::VERSIONS {
-        return Ok(());
+        return schemas_have_room(write, version).await;
     }
     Err(Error::Precondition {
         kind: Precondition::TooManyVersions,
         subject: name.clone(),
         message: format!("{name} has {count} versions and can have no more: delete old ones first"),
+    })
+}
+
+/// The tenant's schemas together are not larger than every node can hold. Reads the lengths of all of
+/// them, which are kept beside the texts: some milliseconds for thousands, and versions are made rarely.
+async fn schemas_have_room(write: &Write, version: &EventTypeVersion) -> Result<(), Error> {
+    let sum = match write.transaction.get_database_backend() {
+        DbBackend::Postgres => "coalesce(sum(octet_length(schema)), 0)",
+        _ => "coalesce(sum(length(cast(schema as blob))), 0)",
+    };
+    let all =
+        of_tenant::<Entity>(Some(version.tenant.uuid())).filter(Column::DeletedAtUs.is_null());
+    let bytes = all.select_only().column_as(Expr::cust(sum), "bytes").into_tuple::<i64>();
+    let bytes = bytes.one(&write.transaction).await.map_err(store_error)?.unwrap_or_default();
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(version.schema.len());
+    let most = version_limits::TENANT_SCHEMA_BYTES;
+    if bytes <= most {
+        return Ok(());
+    }
+    let subject = write.tenant_name(version.tenant).await?;
+    Err(Error::Precondition {
+        kind: Precondition::TooManyVersions,
+        message: format!(
+            "the schemas of {subject} would have {bytes} bytes together and can have {most}: delete \
+             versions that nobody publishes any more first"
+        ),
+        subject,
     })
 }
 

@@ -23,6 +23,7 @@ mod quotas;
 mod references;
 mod requests;
 mod sealed;
+mod source_states;
 mod sources;
 mod tombstones;
 mod versions;

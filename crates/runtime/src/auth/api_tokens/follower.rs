@@ -9,7 +9,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    Clock, ConfigDelta, ConfigSource, Propagation, Revision, SourcePosition, StoreError,
+    Clock, ConfigDelta, ConfigPosition, ConfigSource, Propagation, Revision, SourcePosition,
+    StoreError,
 };
 
 /// How often changes are looked for: a token that was revoked elsewhere is refused within this plus
@@ -58,14 +59,14 @@ impl ConfigSource for ObservedConfig {
 /// Reads changes in a process where nobody else does.
 pub struct ApiTokenFollower {
     source: ObservedConfig,
-    applied: watch::Sender<Revision>,
+    applied: watch::Sender<ConfigPosition>,
     hint: Arc<Notify>,
 }
 
 /// Tells writers when this process uses their change.
 #[derive(Clone)]
 pub struct ApiTokenPropagation {
-    applied: watch::Receiver<Revision>,
+    applied: watch::Receiver<ConfigPosition>,
     hint: Arc<Notify>,
 }
 
@@ -75,7 +76,7 @@ impl ApiTokenFollower {
     /// # Errors
     /// When the source does not answer.
     pub async fn start(source: ObservedConfig) -> Result<(Self, ApiTokenPropagation), StoreError> {
-        let (applied, receiver) = watch::channel(Revision::ZERO);
+        let (applied, receiver) = watch::channel(ConfigPosition::default());
         let follower = Self { source, applied, hint: Arc::default() };
         follower.catch_up().await?;
         let hint = Arc::clone(&follower.hint);
@@ -101,14 +102,20 @@ impl ApiTokenFollower {
 
     async fn catch_up(&self) -> Result<(), StoreError> {
         let present = *self.applied.borrow();
-        let newest = self.source.revision().await?;
+        let newest = self.source.position().await?.at;
         if newest == present {
             return Ok(());
         }
-        // A lower revision means another store, such as a restored one: read all anew.
-        let known = if newest < present { Revision::ZERO } else { present };
-        let delta = self.source.changes_since(known).await?;
-        self.applied.send_replace(delta.revision);
+        // Another epoch or a lower revision means another store, such as a restored one: read all anew.
+        let goes_on = newest.epoch == present.epoch && newest.revision >= present.revision;
+        let known = if goes_on { present.revision } else { Revision::ZERO };
+        let mut delta = self.source.changes_since(known).await?;
+        if delta.epoch != present.epoch && known != Revision::ZERO {
+            // It was exchanged after it said where it stands.
+            delta = self.source.changes_since(Revision::ZERO).await?;
+        }
+        let at = ConfigPosition { epoch: delta.epoch, revision: delta.revision };
+        self.applied.send_replace(at);
         Ok(())
     }
 }
@@ -118,7 +125,7 @@ impl Propagation for ApiTokenPropagation {
     async fn applied(&self, revision: Revision) {
         self.hint.notify_one();
         let mut applied = self.applied.clone();
-        let reached = applied.wait_for(|known| *known >= revision);
+        let reached = applied.wait_for(|known| known.revision >= revision);
         if timeout(APPLIED_WAIT, reached).await.is_err() {
             tracing::warn!(config.revision = revision.0, "configuration is not in use here yet");
         }
