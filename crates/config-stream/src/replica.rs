@@ -3,8 +3,8 @@
 use crate::wire::{self, Header, Key, Record};
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{
-    ApiToken, ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, Revocation,
-    node_limits,
+    ApiToken, ConfigDelta, ConfigPosition, Deletable, RefusedResource, ResourceKind, Revision,
+    Revocation, node_limits,
 };
 use uuid::Uuid;
 
@@ -150,6 +150,7 @@ impl Replica {
             self.gone.retain(|_, held| held.revision > known);
         }
         let changed = |(_, held): &(&Key, &Held)| held.revision > known;
+        make_room(&mut delta, self.live.iter().filter(changed).map(|(key, _)| key.kind));
         for (_, held) in self.live.iter().filter(changed) {
             add(&mut delta, &held.bytes, false);
         }
@@ -157,6 +158,24 @@ impl Replica {
             add(&mut delta, &held.bytes, true);
         }
         delta
+    }
+}
+
+/// Lists that grow by doubling take twice their size, and three times while they move: a large snapshot
+/// has its size once.
+fn make_room(delta: &mut ConfigDelta, kinds: impl Iterator<Item = i32>) {
+    let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+    for kind in kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    for (kind, count) in counts {
+        match wire::domain_kind(kind) {
+            Some(ResourceKind::Endpoint) => delta.endpoints.reserve_exact(count),
+            Some(ResourceKind::KeyRing) => delta.key_rings.reserve_exact(count),
+            Some(ResourceKind::Subscription) => delta.subscriptions.reserve_exact(count),
+            // There are few of the others.
+            _ => {}
+        }
     }
 }
 

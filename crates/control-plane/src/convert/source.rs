@@ -5,7 +5,7 @@ use super::{
     change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
-    new_id, page, scheme, single, source_settings as groups,
+    new_id, scheme, source_settings as groups,
     value::{self, duration_or},
 };
 use crate::{

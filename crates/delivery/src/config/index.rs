@@ -1,6 +1,6 @@
 //! The immutable index: tenants, routes and endpoints at one revision.
 
-use super::{EndpointEntry, Routes, Versions, versions::KnownVersions};
+use super::{EndpointEntry, Routes, Versions, route::Wanted, versions::KnownVersions};
 use crate::{egress::EgressGuard, key_meter::KeyMeter};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,8 +9,8 @@ use std::{
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointId, Epoch, EventTypeId,
     EventTypeVersion, EventTypeVersionId, KeyRing, RefusedResource, ResourceId, ResourceKind,
-    RetryPolicyId, RetryRule, Revision, SecretSealer, Subscription, SubscriptionId, Tenant,
-    TenantId, TypeName, UnknownVersion, UnreadableResource, Unreadables,
+    RetryPolicyId, RetryRule, Revision, SecretSealer, SubscriptionId, Tenant, TenantId, TypeName,
+    UnknownVersion, UnreadableResource, Unreadables,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -19,7 +19,7 @@ struct TenantEntry {
     slug: ResourceId,
     types: HashMap<TypeName, TypeEntry>,
     /// By id, so by age: the oldest subscription that wants an event decides the format.
-    subscriptions: BTreeMap<SubscriptionId, Arc<Subscription>>,
+    subscriptions: BTreeMap<SubscriptionId, Arc<Wanted>>,
 }
 
 /// What holds for an event type is found when the first event of it comes, and kept until something
@@ -47,7 +47,7 @@ pub struct ConfigIndex {
     by_slug: HashMap<ResourceId, TenantId>,
     tenants: HashMap<TenantId, Arc<TenantEntry>>,
     endpoints: HashMap<EndpointId, Arc<EndpointEntry>>,
-    rings: HashMap<EndpointId, KeyRing>,
+    rings: HashMap<EndpointId, Arc<KeyRing>>,
     rules: HashMap<RetryPolicyId, Arc<RetryRule>>,
     versions: HashMap<EventTypeId, Arc<KnownVersions>>,
     unreadable: Unreadables,
@@ -125,8 +125,8 @@ impl ConfigIndex {
     }
 
     fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Routes {
-        let wants = |subscription: &&Subscription| {
-            let endpoint = self.endpoints.get(&subscription.endpoint);
+        let wants = |subscription: &&Wanted| {
+            let endpoint = self.endpoints.get(&subscription.route.endpoint);
             let mut patterns = subscription.patterns.iter();
             endpoint.is_some_and(|endpoint| endpoint.endpoint.is_active())
                 && patterns.any(|pattern| pattern.matches(event_type.as_str()))
@@ -179,7 +179,7 @@ impl ConfigIndex {
             stale.extend(users.map(|entry| entry.endpoint.id));
         }
         for (id, ring) in delta.key_rings {
-            next.rings.insert(id, ring);
+            next.rings.insert(id, Arc::new(ring));
             stale.push(id);
         }
         for id in stale {
@@ -204,7 +204,7 @@ impl ConfigIndex {
                 if subscription.deleted {
                     entry.subscriptions.remove(&value.id);
                 } else {
-                    entry.subscriptions.insert(value.id, Arc::new(value));
+                    entry.subscriptions.insert(value.id, Arc::new(value.into()));
                 }
             });
         }
@@ -308,7 +308,7 @@ impl ConfigIndex {
             endpoint,
             ring,
             rule.unwrap_or_default(),
-            &tools.guard,
+            Arc::clone(&tools.guard),
             Arc::clone(&tools.sealer),
             &tools.meter,
         );

@@ -33,6 +33,7 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
 };
 use tonic::{Code, Status};
+use turnbuckle_client::ApiError;
 
 /// Options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
@@ -58,6 +59,33 @@ pub struct ApplyArgs {
     /// shown once: without it, make new ones with `turnbuckle key rotate`.
     #[arg(long, value_name = "FILE")]
     secrets_file: Option<String>,
+}
+
+/// Whether the server found nothing wrong but that something is not there: every other fault is one of
+/// the document, also while what it refers to is not made.
+fn misses_only(document: &Document, status: &Status) -> bool {
+    if status.code() == Code::NotFound {
+        return true;
+    }
+    let field = document.kind.field;
+    let references = document.kind.references.iter();
+    let names: Vec<String> =
+        references.map(|(json, _)| format!("{field}.{}", snake_case(json))).collect();
+    let violations = ApiError::new(status).violations;
+    status.code() == Code::InvalidArgument
+        && !violations.is_empty()
+        && violations.iter().all(|found| names.contains(&found.field))
+}
+
+/// `retry_policy` of `retryPolicy`: violations have the names of the contract.
+fn snake_case(json_name: &str) -> String {
+    json_name.chars().fold(String::new(), |mut name, c| {
+        if c.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+        name
+    })
 }
 
 /// An application under way.
@@ -169,10 +197,8 @@ impl Apply<'_> {
 
     /// Whether the server refuses only because a dry run has not made what the document needs.
     fn is_planned(&self, document: &Document, status: &Status) -> bool {
-        let missing = [Code::NotFound, Code::FailedPrecondition, Code::InvalidArgument]
-            .contains(&status.code());
         self.args.dry_run
-            && missing
+            && misses_only(document, status)
             && (self.planned.contains(document.tenant())
                 || document
                     .body

@@ -4,12 +4,21 @@ use super::{kind::Kind, manifest::Document};
 use prost::{Message as _, bytes::Buf as _};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use tonic::{
     Code, Request, Status,
     client::Grpc,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 use turnbuckle_client::{Client, Transport};
+use uuid::Uuid;
+
+/// The field that names a request, so that it can be repeated.
+const REQUEST_ID: &str = "request_id";
+/// How often a call is tried: a server that restarts is back within some seconds.
+const TRIES: u32 = 4;
+/// Wait before the second try; each further one takes twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(300);
 
 /// Rows of a page.
 const PAGE: u32 = 200;
@@ -105,9 +114,32 @@ impl Remote {
         }
     }
 
-    async fn call(&mut self, kind: &Kind, verb: &str, request: Value) -> Result<Value, Status> {
+    /// Calls once, whatever it takes: a failure that passes is followed by the same request, which has an
+    /// id where it may make something, so that it makes it once and shows what it made.
+    async fn call(&mut self, kind: &Kind, verb: &str, mut request: Value) -> Result<Value, Status> {
         let method = self.method(kind, verb)?;
+        if method.input().get_field_by_name(REQUEST_ID).is_some() {
+            request[REQUEST_ID] = Value::String(Uuid::now_v7().to_string());
+        }
         let request = message(method.input(), request).map_err(Status::invalid_argument)?;
+        let mut wait = FIRST_WAIT;
+        for _ in 1..TRIES {
+            match self.try_call(&method, request.clone()).await {
+                Err(status) if passes(&status) && verb != "Delete" => {
+                    tokio::time::sleep(wait).await;
+                    wait *= 2;
+                }
+                done => return done,
+            }
+        }
+        self.try_call(&method, request).await
+    }
+
+    async fn try_call(
+        &mut self,
+        method: &MethodDescriptor,
+        request: DynamicMessage,
+    ) -> Result<Value, Status> {
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let path = path.parse().map_err(|_| Status::internal("the path of a method"))?;
         let unreachable = |error| Status::unavailable(format!("the connection is gone: {error}"));
@@ -128,6 +160,11 @@ impl Remote {
             .and_then(|service| service.methods().find(|method| method.name() == name))
             .ok_or_else(|| Status::unimplemented(format!("the contract has no {name}")))
     }
+}
+
+/// Whether the same call may go better in a moment.
+fn passes(status: &Status) -> bool {
+    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
 }
 
 fn update_request(document: &Document, update: Update) -> Value {
