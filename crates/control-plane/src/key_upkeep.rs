@@ -35,7 +35,15 @@ impl KeyUpkeep {
         loop {
             let page = self.0.key_usage.open_rotations(now, after, PAGE).await?;
             for (tenant, endpoint) in &page {
-                paused += usize::from(self.judge(*tenant, *endpoint).await?);
+                match self.judge(*tenant, *endpoint).await {
+                    Ok(was_paused) => paused += usize::from(was_paused),
+                    Err(error @ Error::Unavailable { .. }) => return Err(error),
+                    // A ring that nobody can read must not keep those behind it from being judged.
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::error!(error, endpoint.id = %endpoint, "a rotation is not judged");
+                    }
+                }
             }
             match page.last() {
                 Some((_, last)) if page.len() == usize::from(PAGE) => after = Some(*last),

@@ -34,7 +34,7 @@ fn signed(ring: &KeyRing, accepted: u64, denied: u64) -> Evidence {
         last_used_at: at(11),
     };
     let usage = RingUsage { keys: Vec::new(), answers: vec![row] };
-    Evidence { usage, nodes: Vec::new() }
+    Evidence { usage, ..Evidence::default() }
 }
 
 fn tested(mut evidence: Evidence, key: KeyId, status: u16) -> Evidence {

@@ -184,8 +184,7 @@ async fn a_scheme_and_a_key_that_does_not_fit_it_never_meet(fixture: &Fixture) {
                 let ring = config.key_ring(tenant, owner).await.unwrap();
                 let seen = ring.revision;
                 // As the use case: the ring may be one that came after the scheme was read.
-                let mut next = KeyRing::default();
-                next.revision = seen;
+                let mut next = KeyRing { revision: seen, ..KeyRing::default() };
                 if place % 3 != 0 {
                     next.stage(fitting(name(&now.scheme), place), at(5)).unwrap();
                 }
