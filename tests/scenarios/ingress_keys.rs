@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 use turnbuckle_proto::v1::{
-    ActivateKeyRequest, GetKeyRingRequest, GetKeyRingStatusRequest, KeyRingStatus, KeyState,
-    RevokeKeyRequest, StageKeyRequest,
+    ActivateKeyRequest, GetKeyRingRequest, GetKeyRingStatusRequest, IntakeLimits, KeyRingStatus,
+    KeyState, RevokeKeyRequest, Source, StageKeyRequest,
 };
 use turnbuckle_tests::{
     Scene, Server, StoreKind, eventually,
@@ -140,7 +140,14 @@ async fn a_switch_under_fire_refuses_nothing_and_the_status_shows_what_each_key_
 ) -> anyhow::Result<()> {
     let server = or_skip!(Server::start(kind, &["--key-usage-interval", "1s"]).await?);
     let scene = Scene::set(&server).await?;
-    let github = Sender::of(&scene, &server, "github", SECRET).await?;
+    // As fast as they can: nobody is to be told that it is too much.
+    let limits = IntakeLimits {
+        requests_per_second: 100_000,
+        requests_per_second_per_address: 100_000,
+        ..IntakeLimits::default()
+    };
+    let settings = Source { limits: Some(limits), ..Source::default() };
+    let github = Sender::with(&scene, &server, "github", SECRET, settings).await?;
     let ring = Ring { scene, parent: github.source.name.clone() };
     let fire = Arc::new(Fire {
         switched: AtomicBool::new(false),

@@ -165,7 +165,7 @@ fn what_the_store_cannot_read_keeps_its_version_before_and_goes_when_it_is_delet
 
 #[test]
 fn a_revoked_token_goes_from_nodes_as_it_goes_from_snapshots() {
-    let delta = fixture::delta(5);
+    let delta = fixture::of_every_kind(5);
     let mut replica = filled(&delta);
     let before = replica.len();
     let ended = turnbuckle_domain::Revocation {
@@ -183,6 +183,6 @@ fn a_revoked_token_goes_from_nodes_as_it_goes_from_snapshots() {
     let told = replica.changes_since(Revision(5)).api_tokens;
     assert!(told.len() == 1 && told[0].id == token.id && told[0].revoked.is_some());
     // Nothing is missing in a snapshot, which never had it.
-    let snapshot = ConfigDelta { api_tokens: Vec::new(), ..fixture::delta(6) };
+    let snapshot = ConfigDelta { api_tokens: Vec::new(), ..fixture::of_every_kind(6) };
     assert_eq!(replica.missing_in(&filled(&snapshot)), 0);
 }
