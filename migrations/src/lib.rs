@@ -13,6 +13,7 @@ mod m20261130_000007_sources;
 mod m20261130_000008_key_usage;
 mod m20261130_000009_request_ids;
 mod m20261130_000010_receipts;
+mod m20261130_000011_source_states;
 mod m20261130_000012_subject_order;
 mod m20261130_000015_windows;
 mod run;
@@ -43,6 +44,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000010_receipts::Migration),
             Box::new(m20261130_000012_subject_order::Migration),
             Box::new(m20261130_000015_windows::Migration),
+            Box::new(m20261130_000011_source_states::Migration),
         ]
     }
 }

@@ -237,3 +237,21 @@ async fn pruning_an_endpoint_takes_no_subscription_along_that_is_to_stay() -> an
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_tells_what_is_wrong_below_what_is_not_made_yet() -> anyhow::Result<()> {
+    let repository = or_skip!(Repository::new().await?);
+    let documents = |url: &str| {
+        format!(
+            "kind: Tenant\nname: tenants/fresh\n---\nkind: Endpoint\nname: \
+             tenants/fresh/endpoints/shop\nhttp: {{url: \"{url}\"}}\n"
+        )
+    };
+    repository.write("fresh.yaml", &documents("https://shop.example.org/hooks"))?;
+    let planned = repository.says(&["apply", "-f", "fresh.yaml", "--dry-run"])?;
+    assert_eq!(planned.lines().filter(|line| line.starts_with("+ ")).count(), 2, "{planned}");
+    repository.write("fresh.yaml", &documents("ftp://shop.example.org/"))?;
+    let (code, told) = repository.fails(&["apply", "-f", "fresh.yaml", "--dry-run"])?;
+    assert!(code == Some(2) && told.contains("endpoint.http.url"), "{code:?} {told}");
+    Ok(())
+}

@@ -71,6 +71,7 @@ mod secrets;
 mod sharing;
 mod shutdown;
 mod slow;
+mod source_states;
 mod source_test;
 mod sources_config;
 mod startup;

@@ -47,8 +47,20 @@ async fn a_source_is_set_up_rotated_and_removed_by_commands() -> anyhow::Result<
         person.fails(&["key", "revoke", "--source", "github", id, "--reason", "again"])?;
     assert_eq!(exit, Some(4));
 
+    let off = person.json(&["source", "disable", "github", "--reason", "they flood us"])?;
+    assert_eq!(
+        (&off["state"], &off["disableReason"]),
+        (&"SOURCE_STATE_DISABLED".into(), &"they flood us".into())
+    );
+    assert!(person.says(&["source", "list"])?.to_lowercase().contains("disabled"));
+    assert_eq!(person.json(&["source", "enable", "github"])?["state"], "SOURCE_STATE_ACTIVE");
+
     person.says(&["source", "delete", "github"])?;
     assert_eq!(person.fails(&["source", "get", "github"])?.0, Some(3));
+    assert!(person.says(&["source", "list", "--show-deleted"])?.contains("github"));
+    let back = person.json(&["source", "undelete", "github"])?;
+    assert_eq!(back["ingestPath"], moved["ingestPath"]);
+    person.says(&["source", "delete", "github"])?;
     Ok(())
 }
 

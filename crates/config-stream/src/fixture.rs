@@ -216,6 +216,7 @@ fn source(revision: i64) -> Source {
         },
         public_url: Some("https://in.example.org/x".to_owned()),
         settings: SourceSettings::default(),
+        disabled: Some("they moved".to_owned()),
         labels: labels(),
         meta: meta(revision),
     }

@@ -21,6 +21,7 @@
 mod file;
 #[cfg(test)]
 mod fixture;
+mod heard;
 mod link;
 mod metrics;
 mod replica;
@@ -31,6 +32,7 @@ mod usable;
 pub mod wire;
 
 pub use file::{FileError, LastKnownGood};
+pub use heard::HeardReports;
 pub use report::{InUse, RemoteReports, Reporter, StoreReports};
 pub use source::{StreamParts, StreamSource};
 pub use usable::Usable;

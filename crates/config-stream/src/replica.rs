@@ -6,7 +6,8 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnbuckle_domain::{
-    ConfigDelta, ConfigPosition, Deletable, RefusedResource, Revision, Revocation, node_limits,
+    ApiToken, ConfigDelta, ConfigPosition, Deletable, RefusedResource, ResourceKind, Revision,
+    Revocation, node_limits,
 };
 use uuid::Uuid;
 
@@ -85,8 +86,13 @@ impl Replica {
     /// kind is unknown: the next version of this program knows it, and finds it in the file.
     pub(crate) fn upsert(&mut self, bytes: Vec<u8>) -> Result<(), NoResource> {
         let (Header { key, revision }, resource) = wire::header(&bytes).ok_or(NoResource)?;
-        let decoded = wire::decode(resource).map_err(|unusable| unusable.to_string());
-        let usable = decoded.and_then(|record| self.usable.check(&record).map(|()| record));
+        // What the store cannot read has no content at all.
+        let usable = match resource.unreadable.is_empty() {
+            false => Err(reason(&resource.slug, &resource.unreadable)),
+            true => wire::decode(resource)
+                .map_err(|unusable| unusable.to_string())
+                .and_then(|record| self.usable.check(&record).map(|()| record)),
+        };
         let held = Held { revision, bytes: bytes.into() };
         match usable {
             Ok(record) if is_over(&record) => {
@@ -171,6 +177,7 @@ impl Replica {
             self.gone.retain(|_, held| held.revision > known);
         }
         let changed = |(_, held): &(&Key, &Held)| held.revision > known;
+        make_room(&mut delta, self.live.iter().filter(changed).map(|(key, _)| key.kind));
         for (_, held) in self.live.iter().filter(changed) {
             add(&mut delta, &held.bytes, false);
         }
@@ -178,6 +185,24 @@ impl Replica {
             add(&mut delta, &held.bytes, true);
         }
         delta
+    }
+}
+
+/// Lists that grow by doubling take twice their size, and three times while they move: a large snapshot
+/// has its size once.
+fn make_room(delta: &mut ConfigDelta, kinds: impl Iterator<Item = i32>) {
+    let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+    for kind in kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    for (kind, count) in counts {
+        match wire::domain_kind(kind) {
+            Some(ResourceKind::Endpoint) => delta.endpoints.reserve_exact(count),
+            Some(ResourceKind::KeyRing) => delta.key_rings.reserve_exact(count),
+            Some(ResourceKind::Subscription) => delta.subscriptions.reserve_exact(count),
+            // There are few of the others.
+            _ => {}
+        }
     }
 }
 
@@ -202,14 +227,11 @@ pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
         }
         Record::SourceKeyRing(..) => {}
         Record::Source(value) => delta.sources.push(Deletable { value: *value, deleted }),
-        // A plane takes a token out when it hears that it is revoked.
-        Record::ApiToken(mut value) => {
-            if deleted && value.revoked.is_none() {
-                let at = value.meta.updated_at;
-                value.revoked = Some(Revocation { at, reason: String::new() });
-            }
-            delta.api_tokens.push(*value);
-        }
+        Record::ApiToken(value) => delta.api_tokens.push(match deleted {
+            false => *value,
+            // One goes when it is revoked, or its tenant is gone.
+            true => ended(*value),
+        }),
     }
 }
 
@@ -217,6 +239,17 @@ pub(crate) fn add(delta: &mut ConfigDelta, bytes: &[u8], deleted: bool) {
 /// stay of it: else every node gathers what no snapshot has, and holds the next one back.
 fn is_over(record: &Record) -> bool {
     matches!(record, Record::ApiToken(token) if token.revoked.is_some())
+}
+
+/// A token that is no longer taken.
+fn ended(token: ApiToken) -> ApiToken {
+    let revocation = Revocation { at: token.meta.updated_at, reason: String::new() };
+    ApiToken { revoked: token.revoked.or(Some(revocation)), ..token }
+}
+
+/// Why a resource is refused that the store cannot read.
+fn reason(name: &str, unreadable: &str) -> String {
+    format!("{name}: {unreadable}").chars().take(node_limits::REASON_CHARS).collect()
 }
 
 /// The id of a removal; none when it has another length.

@@ -5,20 +5,16 @@ use crate::{
     by::By,
     key_material::{KeyText, WantedKey},
     key_owner::Owner,
+    key_propagation::{self, Behind},
     names::{KeyName, KeyRingName, OwnerName},
     repeat::gone,
     write::{check_etag, named},
 };
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, NodeApplied, Precondition,
-    Revision, SignatureProfile, TenantId, Timestamp,
+    Caller, Error, Key, KeyAlgorithm, KeyId, KeyRing, KeyState, Made, Precondition, Revision,
+    SignatureProfile, TenantId, Timestamp,
 };
-
-/// How often an activation looks whether every node has the key, before it says which one has not.
-const PROPAGATION_LOOKS: u32 = 20;
-/// Time between these looks.
-const PROPAGATION_LOOK: Duration = Duration::from_millis(100);
 
 /// A key ring with the name of its owner, seen at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,42 +136,26 @@ impl Keys {
     /// A key that is to sign must be known to every data plane that is alive, or some would sign with
     /// it and others without. A source's key is accepted before: nothing changes for its senders.
     async fn check_propagated(&self, caller: &Caller, seen: &SeenRing) -> Result<(), Error> {
-        if matches!(seen.owner, OwnerName::Source(_)) {
+        let (Owner::Endpoint(endpoint), ring) = self.open(caller, seen).await? else {
             return Ok(());
-        }
-        let (_, ring) = self.open(caller, seen).await?;
-        let mut lagging = self.lagging(caller, ring.revision).await?;
+        };
         // A script stages and activates in one breath: nodes that follow have it a moment later.
-        for _ in 0..PROPAGATION_LOOKS {
-            if lagging.is_none() {
-                break;
-            }
-            tokio::time::sleep(PROPAGATION_LOOK).await;
-            lagging = self.lagging(caller, ring.revision).await?;
-        }
-        match lagging {
-            None => Ok(()),
-            Some(node) => Err(Error::Precondition {
-                kind: Precondition::KeyNotPropagated,
-                subject: seen.owner.to_string(),
-                message: format!(
-                    "{} does not have the staged key yet: wait until GetKeyRingStatus shows its \
-                     revision at {} or above",
-                    node.node, ring.revision.0
-                ),
-            }),
-        }
-    }
-
-    /// A delivery node that is alive and does not work by this revision yet.
-    async fn lagging(
-        &self,
-        caller: &Caller,
-        revision: Revision,
-    ) -> Result<Option<NodeApplied>, Error> {
-        let now = self.0.clock.now();
-        let nodes = self.nodes(caller).await?;
-        Ok(nodes.into_iter().find(|node| node.lags(revision, now)))
+        let wanted = (endpoint.id, ring.revision);
+        let (applied, clock) = (self.0.applied.as_ref(), self.0.clock.as_ref());
+        let message = match key_propagation::wait(applied, clock, wanted).await? {
+            None => return Ok(()),
+            Some(Behind { node, refuses: None }) => format!(
+                "{node} does not have the staged key yet: wait until GetKeyRingStatus shows its \
+                 revision at {} or above",
+                ring.revision.0
+            ),
+            Some(Behind { node, refuses: Some(reason) }) => format!(
+                "{node} refuses the present state of the ring ({reason}) and would go on signing \
+                 without the key: mend what it refuses, or stop that node"
+            ),
+        };
+        let (kind, subject) = (Precondition::KeyNotPropagated, seen.owner.to_string());
+        Err(Error::Precondition { kind, subject, message })
     }
 
     pub(crate) async fn rollback(

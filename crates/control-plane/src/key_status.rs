@@ -32,7 +32,11 @@ impl Keys {
                 let standing = Standing::of(&ring, &evidence, at);
                 (evidence, standing)
             }
-            Owner::Source(_) => (Evidence::default(), Standing::of_incoming(&ring, at)),
+            Owner::Source(source) => {
+                let usage = self.0.key_usage.source_usage(source.tenant, source.id).await?;
+                let standing = Standing::of_incoming(&ring, &usage, at);
+                (Evidence { usage, ..Evidence::default() }, standing)
+            }
         };
         let summary = standing.summary.clone();
         let view = KeyRingView { owner: name.0.clone(), ring, at, summary };
@@ -40,9 +44,16 @@ impl Keys {
     }
 
     async fn evidence(&self, caller: &Caller, endpoint: &Endpoint) -> Result<Evidence, Error> {
+        let nodes = self.nodes(caller).await?;
+        let now = self.0.clock.now();
+        let refusing = nodes.iter().filter(|node| node.is_alive(now)).filter_map(|node| {
+            let reason = node.refuses_ring(endpoint.id)?;
+            Some((node.node.clone(), reason))
+        });
         Ok(Evidence {
             usage: self.0.key_usage.ring_usage(endpoint.tenant, endpoint.id).await?,
-            nodes: self.nodes(caller).await?,
+            refusing: refusing.collect(),
+            nodes,
         })
     }
 

@@ -43,6 +43,7 @@ mod key_learning;
 mod key_material;
 mod key_owner;
 mod key_pause;
+mod key_propagation;
 mod key_reveal;
 mod key_ring;
 mod key_status;
@@ -57,6 +58,7 @@ mod repeat;
 mod retry_policy;
 mod source;
 mod source_preset;
+mod source_state;
 mod subscription;
 mod sweep;
 mod tenant;
@@ -115,7 +117,7 @@ impl ControlPlane {
                     .max_decoding_message_size(limit),
             )
             .add_service(
-                NodesServer::new(grpc::node::Service::new(distribution()))
+                NodesServer::new(grpc::node::Service::new(distribution(), on()))
                     .max_decoding_message_size(limit),
             )
             .add_service(

@@ -1,6 +1,6 @@
 //! Use cases of nodes: who works by which configuration, and what waits for an operator.
 
-use crate::Distribution;
+use crate::{Dependencies, Distribution, by::By};
 use std::sync::Arc;
 use turnbuckle_domain::{
     Caller, ConfigPosition, Error, NodeId, NodeReport, Timestamp, node_limits,
@@ -29,7 +29,7 @@ pub(crate) struct AcceptSnapshot {
 }
 
 /// What can be done with nodes.
-pub(crate) struct Nodes(pub(crate) Arc<Distribution>);
+pub(crate) struct Nodes(pub(crate) Arc<Distribution>, pub(crate) Arc<Dependencies>);
 
 impl Nodes {
     /// All nodes that are remembered, or only those that can be counted on.
@@ -54,11 +54,11 @@ impl Nodes {
 
     pub(crate) async fn accept(
         &self,
-        caller: &Caller,
+        by: &By,
         command: &AcceptSnapshot,
     ) -> Result<NodeView, Error> {
         let AcceptSnapshot { node, snapshot } = command;
-        let view = self.get(caller, node).await?;
+        let view = self.get(&by.caller, node).await?;
         let held = view.report.held.map(|held| held.at);
         if held != Some(*snapshot) {
             let message = match held {
@@ -72,13 +72,13 @@ impl Nodes {
             return Err(Error::invalid("revision", message));
         }
         tracing::warn!(
-            subject = caller.subject,
+            subject = by.caller.subject,
             node = %node,
             config.revision = snapshot.revision.0,
             config.epoch = %snapshot.epoch,
             "an operator lets a node apply a snapshot that takes away more than half"
         );
-        if self.0.nodes().accept_snapshot(node, *snapshot).await? {
+        if self.0.nodes().accept_snapshot(node, *snapshot, &by.change).await? {
             return Ok(view);
         }
         Err(Error::NotFound { resource: name(node) })

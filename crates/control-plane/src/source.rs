@@ -6,7 +6,7 @@ use crate::{
     key_material::{KeyText, WantedKey},
     key_owner::Owner,
     names::SourceName,
-    page::{Page, PageRequest},
+    page::PageRequest,
     preset_settings,
     repeat::gone,
     verification,
@@ -16,8 +16,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Answers, Caller, Dedup, Error, EventMapping, HandshakeChoice, IngestPath, IngestToken,
     IntakeLimits, KeyOwner, KeyRing, Labels, Made, Ordering, ReceiptSettings, ResourceId, Revision,
-    SchemeChoice, Source, SourceId, SourceSettings, Tenant, TimestampWindow, Unprocessable,
-    Violations,
+    SchemeChoice, Source, SourceId, SourceSettings, Tenant, Timestamp, TimestampWindow,
+    Unprocessable, Violations,
 };
 
 /// A source with the name of its tenant.
@@ -25,6 +25,14 @@ use turnbuckle_domain::{
 pub(crate) struct SourceView {
     pub(crate) tenant: ResourceId,
     pub(crate) source: Source,
+    pub(crate) deleted_at: Option<Timestamp>,
+}
+
+impl SourceView {
+    /// A live one.
+    pub(crate) fn live(tenant: &ResourceId, source: Source) -> Self {
+        Self { tenant: tenant.clone(), source, deleted_at: None }
+    }
 }
 
 /// A source, with the one look at a secret that was made with it.
@@ -55,6 +63,7 @@ pub(crate) struct CreateSource {
 pub(crate) struct ListSources {
     pub(crate) tenant: ResourceId,
     pub(crate) page: PageRequest,
+    pub(crate) show_deleted: bool,
 }
 
 /// New values of the groups of settings: none keeps the old one, `Some(None)` fills it as at creation.
@@ -133,9 +142,9 @@ impl UpdateSource {
     }
 }
 
-/// A source to be deleted.
+/// A source to be deleted, or taken from again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeleteSource {
+pub(crate) struct SourceVerb {
     pub(crate) name: SourceName,
     pub(crate) etag: Option<Revision>,
 }
@@ -173,7 +182,7 @@ impl Sources {
         let (ring, secret) = self.first_ring(by, &source, command.key.as_ref())?;
         let write = self.0.store.create_source(source, ring, &by.change);
         let source = self.0.create(by, &name.to_string(), write).await?;
-        Ok(CreatedSource { view: SourceView { tenant: name.tenant, source }, secret })
+        Ok(CreatedSource { view: SourceView::live(&name.tenant, source), secret })
     }
 
     async fn made(
@@ -193,7 +202,7 @@ impl Sources {
             Some(WantedKey::FreshSecret) => self.secret_again(&source, &made).await?,
             _ => None,
         };
-        Ok(CreatedSource { view: SourceView { tenant: name.tenant, source }, secret })
+        Ok(CreatedSource { view: SourceView::live(&name.tenant, source), secret })
     }
 
     /// The source that an earlier call made or changed, as it is now. Another one that has its name
@@ -216,27 +225,6 @@ impl Sources {
         Ok(self.0.key_again(place, &ring, made)?.and_then(|(_, secret)| secret))
     }
 
-    pub(crate) async fn get(
-        &self,
-        caller: &Caller,
-        name: &SourceName,
-    ) -> Result<SourceView, Error> {
-        let source = self.read(caller, name).await?;
-        Ok(SourceView { tenant: name.tenant.clone(), source })
-    }
-
-    pub(crate) async fn list(
-        &self,
-        caller: &Caller,
-        command: &ListSources,
-    ) -> Result<Page<SourceView>, Error> {
-        let tenant = self.0.enter(caller, &command.tenant).await?;
-        let after = command.page.after.as_deref();
-        let rows = self.0.store.sources(tenant.id, after, command.page.fetch()).await?;
-        let view = |source| Some(SourceView { tenant: tenant.slug.clone(), source });
-        Ok(command.page.cut(rows, |row| row.slug.as_str()).filter_map(view))
-    }
-
     pub(crate) async fn update(
         &self,
         by: &By,
@@ -252,14 +240,15 @@ impl Sources {
                 || self.read(&by.caller, &command.name),
                 |source| command.apply(source),
                 |source: Source, seen| async move {
-                    if command.scheme.is_some() {
-                        self.keys_fit(&source, &command.name.to_string()).await?;
-                    }
-                    self.0.store.update_source(source, seen, &by.change).await
+                    let ring = match command.scheme {
+                        Some(_) => Some(self.keys_fit(&source, &command.name.to_string()).await?),
+                        None => None,
+                    };
+                    self.0.store.update_source(source, seen, ring, &by.change).await
                 },
             )
             .await?;
-        Ok(SourceView { tenant: command.name.tenant.clone(), source })
+        Ok(SourceView::live(&command.name.tenant, source))
     }
 
     pub(crate) async fn upsert(
@@ -276,7 +265,7 @@ impl Sources {
         upsert(&change, create.as_ref(), present, |create| self.create(by, create)).await
     }
 
-    pub(crate) async fn delete(&self, by: &By, command: &DeleteSource) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, by: &By, command: &SourceVerb) -> Result<(), Error> {
         let change = Change { resource: &command.name.to_string(), etag: command.etag };
         self.0
             .delete(
@@ -297,7 +286,7 @@ impl Sources {
         let tenant = &self.0.enter(&by.caller, &command.name.tenant).await?;
         let again = |made| async move {
             let source = self.still(tenant, &command.name, made).await?;
-            Ok(SourceView { tenant: command.name.tenant.clone(), source })
+            Ok(SourceView::live(&command.name.tenant, source))
         };
         self.0.once(by, Some(tenant.id), self.give_path(by, command), again).await
     }
@@ -314,10 +303,10 @@ impl Sources {
                     source.path.rotate(fresh_token()?, command.overlap, self.0.clock.now());
                     Ok(())
                 },
-                |source, seen| self.0.store.update_source(source, seen, &by.change),
+                |source, seen| self.0.store.update_source(source, seen, None, &by.change),
             )
             .await?;
-        Ok(SourceView { tenant: command.name.tenant.clone(), source })
+        Ok(SourceView::live(&command.name.tenant, source))
     }
 
     fn draft(&self, tenant: &Tenant, command: &CreateSource) -> Result<Source, Error> {
@@ -336,6 +325,7 @@ impl Sources {
             path: IngestPath::new(fresh_token()?),
             public_url: command.public_url.clone(),
             settings: command.settings.clone(),
+            disabled: None,
             labels: command.labels.clone(),
             meta: self.0.fresh_meta(),
         })
@@ -361,13 +351,15 @@ impl Sources {
         Ok((KeyRing::with_first(key, now), material.shown))
     }
 
-    async fn keys_fit(&self, source: &Source, subject: &str) -> Result<(), Error> {
+    /// Every key that is accepted fits the scheme; says of which state of the ring that is so.
+    async fn keys_fit(&self, source: &Source, subject: &str) -> Result<Revision, Error> {
         let owner = KeyOwner::Source(source.id);
         let ring = self.0.store.key_ring(source.tenant, owner).await?;
-        self.0.check_keys(source, ring.accepting(self.0.clock.now()), subject)
+        self.0.check_keys(source, ring.accepting(self.0.clock.now()), subject)?;
+        Ok(ring.revision)
     }
 
-    async fn read(&self, caller: &Caller, name: &SourceName) -> Result<Source, Error> {
+    pub(crate) async fn read(&self, caller: &Caller, name: &SourceName) -> Result<Source, Error> {
         let tenant = self.0.enter(caller, &name.tenant).await?;
         let found = self.0.store.source(tenant.id, &name.id).await?;
         found.ok_or_else(|| Error::NotFound { resource: name.to_string() })

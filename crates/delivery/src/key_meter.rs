@@ -220,6 +220,21 @@ mod tests {
             Ok(RingUsage::default())
         }
 
+        async fn add_key_verifications(
+            &self,
+            _: &[turnbuckle_domain::KeyVerifications],
+        ) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn source_usage(
+            &self,
+            _: TenantId,
+            _: turnbuckle_domain::SourceId,
+        ) -> Result<RingUsage, StoreError> {
+            Ok(RingUsage::default())
+        }
+
         async fn open_rotations(
             &self,
             _: Timestamp,

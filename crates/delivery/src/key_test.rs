@@ -147,7 +147,7 @@ impl KeyTester {
         key: KeyId,
         at: Timestamp,
     ) -> (AttemptOutcome, Duration) {
-        let Some(target) = &entry.target else { return (AttemptOutcome::Blocked, Duration::ZERO) };
+        let Some(target) = entry.target() else { return (AttemptOutcome::Blocked, Duration::ZERO) };
         let failed = |fault| (AttemptOutcome::Failed { fault }, Duration::ZERO);
         let time = turnbuckle_runtime::grpc::timestamp(at).to_string();
         let body = json!({ "type": PING, "timestamp": time, "data": {} }).to_string();

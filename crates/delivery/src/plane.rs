@@ -21,8 +21,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
     AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, Random, SecretSealer, Shard,
-    StoreError, WakeHint, WorkerId,
+    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, Random, Revision, SecretSealer,
+    Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -82,7 +82,16 @@ pub struct OwnRevision {
 impl AppliedRevisions for OwnRevision {
     async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
         let (revision, at) = (self.config.revision(), self.clock.now());
-        Ok(vec![NodeApplied { node: OWN_NODE.to_owned(), revision, at }])
+        let refused = self.config.load().refused();
+        Ok(vec![NodeApplied { node: OWN_NODE.to_owned(), revision, at, refused }])
+    }
+
+    fn reports_heard(&self) -> u64 {
+        self.config.revision().0.unsigned_abs()
+    }
+
+    async fn heard_more_than(&self, count: u64) {
+        self.config.above(Revision(i64::try_from(count).unwrap_or(i64::MAX))).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiToken, Endpoint, EndpointId, EventType, EventTypeVersion, KeyRing, RetryPolicy, Source,
-    SourceId, Subscription, Tenant, Timestamp,
+    SourceId, Subscription, Tenant, Timestamp, UnreadableResource,
 };
 use std::fmt;
 use uuid::Uuid;
@@ -125,4 +125,6 @@ pub struct ConfigDelta {
     pub source_key_rings: Vec<(SourceId, KeyRing)>,
     /// Changed API tokens; a revoked one is no longer taken.
     pub api_tokens: Vec<ApiToken>,
+    /// Changed resources that the store cannot read. They are in none of the lists above.
+    pub unreadable: Vec<UnreadableResource>,
 }

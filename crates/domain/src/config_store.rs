@@ -321,14 +321,17 @@ pub trait ConfigStore:
         after: Option<&str>,
         limit: u16,
     ) -> Result<Vec<Source>, Error>;
-    /// Replaces a source.
+    /// Replaces a source. When its scheme changes, `ring` is the revision of the ring whose keys the
+    /// caller found to fit: [`Error::Stale`] when it is another one by then. Such a change gives the ring
+    /// a new revision, so that no key that was held against the scheme before is put on it.
     async fn update_source(
         &self,
         source: Source,
         expected: Revision,
+        ring: Option<Revision>,
         by: &ChangeContext,
     ) -> Result<Source, Error>;
-    /// Deletes a source; its keys lose their material.
+    /// Deletes a source; its keys verify nothing from then on.
     async fn delete_source(
         &self,
         source: &Source,

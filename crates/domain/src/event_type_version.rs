@@ -7,6 +7,8 @@ use std::fmt;
 pub mod version_limits {
     /// Versions of one event type: every worker keeps their schemas, and people read the list.
     pub const VERSIONS: usize = 100;
+    /// Most bytes of schemas of one tenant: every delivery node of all tenants holds them in memory.
+    pub const TENANT_SCHEMA_BYTES: usize = 64 * 1024 * 1024;
 }
 
 /// The name of a version of an event type, such as `2`. Events carry it in `event_version`.

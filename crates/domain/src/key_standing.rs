@@ -3,8 +3,8 @@
 mod incoming;
 
 use crate::{
-    Key, KeyId, KeyRing, KeyState, KeyTraffic, Revision, RingUsage, Signers, StepAnswers,
-    Timestamp, rotation_limits,
+    EndpointId, Key, KeyId, KeyRing, KeyState, KeyTraffic, RefusedResource, ResourceKind, Revision,
+    RingUsage, Signers, StepAnswers, Timestamp, node_limits, rotation_limits,
 };
 use async_trait::async_trait;
 
@@ -17,6 +17,8 @@ pub struct NodeApplied {
     pub revision: Revision,
     /// When it said so.
     pub at: Timestamp,
+    /// What it could not take over up to there.
+    pub refused: Vec<RefusedResource>,
 }
 
 impl NodeApplied {
@@ -29,10 +31,33 @@ impl NodeApplied {
         nodes.map(|(number, applied)| Self { node: node(number), ..applied }).collect()
     }
 
+    /// Whether it spoke not long ago.
+    #[must_use]
+    pub fn is_alive(&self, now: Timestamp) -> bool {
+        now.since(self.at) < rotation_limits::NODE_ALIVE
+    }
+
+    /// Why it goes on with an earlier state of the ring of this endpoint, whatever its revision; none
+    /// when it does not.
+    #[must_use]
+    pub fn refuses_ring(&self, owner: EndpointId) -> Option<String> {
+        let uid = owner.uuid().to_string();
+        let is_ring = |refused: &&RefusedResource| {
+            refused.kind == ResourceKind::KeyRing.as_str() && refused.uid == uid
+        };
+        if let Some(refused) = self.refused.iter().find(is_ring) {
+            return Some(refused.reason.clone());
+        }
+        let is_full = self.refused.len() >= node_limits::REFUSED_MAX;
+        is_full.then(|| {
+            "it refuses more than a report holds, so that the ring may be among it".to_owned()
+        })
+    }
+
     /// Whether it is alive and does not use this revision yet.
     #[must_use]
     pub fn lags(&self, revision: Revision, now: Timestamp) -> bool {
-        self.revision < revision && now.since(self.at) < rotation_limits::NODE_ALIVE
+        self.revision < revision && self.is_alive(now)
     }
 }
 
@@ -41,6 +66,17 @@ impl NodeApplied {
 pub trait AppliedRevisions: Send + Sync + 'static {
     /// The data planes that are known; none when this process hears of no data plane.
     async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, crate::StoreError>;
+
+    /// How many reports came to this process. Others may come to other processes.
+    fn reports_heard(&self) -> u64 {
+        0
+    }
+
+    /// Waits until more reports than that have come; for ever where none come here.
+    async fn heard_more_than(&self, count: u64) {
+        let _ = count;
+        std::future::pending::<()>().await;
+    }
 }
 
 /// What is known besides the ring itself.
@@ -50,6 +86,8 @@ pub struct Evidence {
     pub usage: RingUsage,
     /// Which data planes use which revision.
     pub nodes: Vec<NodeApplied>,
+    /// Those that are alive and refuse the ring, each with its reason.
+    pub refusing: Vec<(String, String)>,
 }
 
 /// Where a rotation stands.
@@ -207,9 +245,8 @@ impl Look<'_> {
         last_test.is_some_and(|test| test.is_accepted() && test.at >= key.created_at)
     }
 
-    fn lagging(&self) -> impl Iterator<Item = &str> {
-        let behind = self.evidence.nodes.iter().filter(|node| node.revision < self.ring.revision);
-        behind.map(|node| node.node.as_str())
+    fn lagging(&self) -> impl Iterator<Item = &NodeApplied> {
+        self.evidence.nodes.iter().filter(|node| node.revision < self.ring.revision)
     }
 
     /// What speaks against retiring the key before.
@@ -221,8 +258,20 @@ impl Look<'_> {
         if let Some(jump) = self.step.and_then(|step| step.jump()) {
             list.push(format!("Denials jumped: {jump}."));
         }
+        for (node, reason) in &self.evidence.refusing {
+            list.push(format!("{node} refuses the present state of the ring: {reason}."));
+        }
         for node in self.lagging() {
-            list.push(format!("{node} does not use the present state of the ring yet."));
+            list.push(match node.is_alive(self.now) {
+                true => format!("{} does not use the present state of the ring yet.", node.node),
+                // It may deliver on without a word, for as long as it likes.
+                false => format!(
+                    "{} did not use the present state of the ring when it was last heard of, at {}: \
+                     make sure that it is gone.",
+                    node.node,
+                    node.at.rfc3339()
+                ),
+            });
         }
         match self.key(KeyState::Active) {
             None => list.push("No other key is active: nothing would sign.".to_owned()),

@@ -1,12 +1,15 @@
-//! How keys are used: what was signed with which, and how receivers answered.
+//! How keys are used: what was signed with which and how receivers answered, and what verified what came.
 //!
 //! ```text
 //!  attempt ─► counters of its ring (memory) ── at most once a minute ─► KeyUsageStore ─► RingUsage
+//!  request of a sender ─► counter of the key that verified it ───────────────┘
 //! ```
 //! Counts are evidence, not accounts: a process that is killed loses its last minute, and a write
 //! whose answer was lost may be counted twice.
 
-use crate::{AttemptOutcome, EndpointId, KeyId, Revision, StoreError, TenantId, Timestamp};
+use crate::{
+    AttemptOutcome, EndpointId, KeyId, Revision, SourceId, StoreError, TenantId, Timestamp,
+};
 use async_trait::async_trait;
 use std::{borrow::Cow, ops::AddAssign, time::Duration};
 
@@ -165,14 +168,29 @@ pub struct KeyPlace {
     pub key: KeyId,
 }
 
+/// Requests that one key of a source verified, since the last record of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyVerifications {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The source.
+    pub source: SourceId,
+    /// The key.
+    pub key: KeyId,
+    /// How many.
+    pub requests: u64,
+    /// When the last one came.
+    pub last_used_at: Timestamp,
+}
+
 /// What one key was used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyTraffic {
     /// The key.
     pub key: KeyId,
-    /// Requests that it signed, tests aside.
+    /// Requests that it signed, tests aside; of a key of a source, those that it verified.
     pub signatures: u64,
-    /// When it last signed one.
+    /// When it last did.
     pub last_used_at: Option<Timestamp>,
     /// Its last test.
     pub last_test: Option<KeyTest>,
@@ -224,6 +242,16 @@ pub trait KeyUsageStore: Send + Sync + 'static {
         &self,
         tenant: TenantId,
         endpoint: EndpointId,
+    ) -> Result<RingUsage, StoreError>;
+
+    /// Adds counts of keys of sources. At most [`key_usage_limits::BATCH`] at once.
+    async fn add_key_verifications(&self, uses: &[KeyVerifications]) -> Result<(), StoreError>;
+
+    /// What is known of the use of a source's ring; its answers are empty.
+    async fn source_usage(
+        &self,
+        tenant: TenantId,
+        source: SourceId,
     ) -> Result<RingUsage, StoreError>;
 
     /// Endpoints whose ring has a retiring key that still signs at `now` and is not held, by id, after

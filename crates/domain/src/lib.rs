@@ -74,6 +74,7 @@ mod secret;
 mod source;
 mod time;
 mod tombstone;
+mod unreadable;
 
 pub use api_token::{
     ApiToken, ApiTokenHash, ApiTokenSecret, ApiTokenState, ApiTokenStore, Revocation,
@@ -117,8 +118,8 @@ pub use key_standing::{
     AppliedRevisions, Evidence, KeyStanding, NodeApplied, RetireVerdict, RotationStage, Standing,
 };
 pub use key_usage::{
-    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse, RingUsage,
-    SignedAnswers, Signers, key_usage_limits,
+    AnswerClass, AnswerCounts, KeyPlace, KeyTest, KeyTraffic, KeyUsageStore, KeyUse,
+    KeyVerifications, RingUsage, SignedAnswers, Signers, key_usage_limits,
 };
 pub use labels::Labels;
 pub use learning::{Learned, OfferedSecret, SecretLearning};
@@ -163,3 +164,4 @@ pub use source::{
 };
 pub use time::{Clock, Timestamp};
 pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};
+pub use unreadable::{ResourceKind, UnreadableResource, Unreadables};

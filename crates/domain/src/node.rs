@@ -1,6 +1,8 @@
 //! Nodes: processes that work by the configuration, and what they say of it.
 
-use crate::{ConfigPosition, Epoch, Error, ResourceId, Revision, StoreError, Timestamp};
+use crate::{
+    ChangeContext, ConfigPosition, Epoch, Error, ResourceId, Revision, StoreError, Timestamp,
+};
 use async_trait::async_trait;
 use std::{fmt, time::Duration};
 
@@ -157,12 +159,14 @@ pub trait NodeReports: Send + Sync + 'static {
     /// The last report of every node that reported at this time or later, by role and name.
     async fn nodes(&self, alive_since: Timestamp) -> Result<Vec<NodeReport>, StoreError>;
 
-    /// Lets a node apply a held snapshot. False when there is no such node.
+    /// Lets a node apply a held snapshot, and records who did in the same transaction. False when there
+    /// is no such node.
     async fn accept_snapshot(
         &self,
         node: &NodeId,
         snapshot: ConfigPosition,
-    ) -> Result<bool, StoreError>;
+        by: &ChangeContext,
+    ) -> Result<bool, Error>;
 
     /// Makes `next` the epoch when `after` is still the present one: somebody has seen a higher
     /// revision of it than there is, so the store was set back.

@@ -257,6 +257,8 @@ pub struct Source {
     pub public_url: Option<String>,
     /// How they are taken.
     pub settings: SourceSettings,
+    /// Why nothing is taken for now; none: it is enabled.
+    pub disabled: Option<String>,
     /// Free pairs.
     pub labels: Labels,
     /// Times and revision.

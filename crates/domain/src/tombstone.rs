@@ -8,12 +8,13 @@
 //!
 //! # Invariants
 //! - A deleted resource frees its name at once; it comes back only while nobody else has it.
-//! - Nothing leaves for a deleted endpoint and its keys sign nothing (I5). They stay sealed until the
-//!   endpoint is purged, so that one that comes back signs as its receiver expects.
+//! - Nothing leaves for a deleted endpoint and its keys sign nothing (I5); nothing comes in for a deleted
+//!   source. Their keys stay sealed until they are purged, so that one that comes back signs as its
+//!   receiver expects, and knows its sender.
 
 use crate::{
     ChangeContext, Endpoint, EndpointId, Error, EventType, EventTypeId, ResourceId, RetryPolicy,
-    RetryPolicyId, Subscription, SubscriptionId, Tenant, TenantId, Timestamp,
+    RetryPolicyId, Source, SourceId, Subscription, SubscriptionId, Tenant, TenantId, Timestamp,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -150,6 +151,33 @@ pub trait Tombstones: Send + Sync + 'static {
         now: Timestamp,
         by: &ChangeContext,
     ) -> Result<RetryPolicy, Error>;
+
+    /// A source by id, live or deleted.
+    async fn kept_source(
+        &self,
+        tenant: TenantId,
+        id: SourceId,
+    ) -> Result<Option<Kept<Source>>, Error>;
+    /// The deleted source of this name that was deleted last.
+    async fn deleted_source(
+        &self,
+        tenant: TenantId,
+        slug: &ResourceId,
+    ) -> Result<Option<Kept<Source>>, Error>;
+    /// Live and deleted sources by name and id, after the one given.
+    async fn kept_sources(
+        &self,
+        tenant: TenantId,
+        after: Option<&KeptPlace>,
+        limit: u16,
+    ) -> Result<Vec<Kept<Source>>, Error>;
+    /// Brings a source back, with its keys and its path.
+    async fn undelete_source(
+        &self,
+        source: &Source,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Source, Error>;
 
     /// Purges one resource that was deleted before this time, the one deleted first: it cannot come
     /// back, its settings are overwritten and its keys destroyed. Says which; none when nothing is

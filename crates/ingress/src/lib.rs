@@ -26,6 +26,7 @@ mod event;
 mod fetched;
 mod grpc;
 mod heavy;
+mod key_meter;
 mod keys;
 mod limits;
 mod listener;

@@ -19,6 +19,7 @@ use crate::{
     event::{Mapped, Message, NoEvent},
     fetched::FetchedKeys,
     heavy::Heavy,
+    key_meter::KeyMeter,
     memory::{BodyMemory, Owner},
     metrics::Outcome,
     proxies::TrustedProxies,
@@ -28,7 +29,7 @@ use crate::{
     verify::{Judged, Signer, judge},
 };
 use door::{Door, HeadFault, before_proof, check_head, takes_type};
-use http::request::Parts;
+use http::{header, request::Parts};
 use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
@@ -45,6 +46,10 @@ use turnbuckle_domain::{
 };
 use turnbuckle_signing::scheme::{HandshakeReply, Request, SchemeKey};
 
+/// How long senders are asked to wait before they come again to a disabled source: somebody has to
+/// enable it first.
+const DISABLED_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Everything a request needs.
 pub(crate) struct Pipeline {
     pub(crate) sources: SourceHandle,
@@ -53,6 +58,7 @@ pub(crate) struct Pipeline {
     pub(crate) receipts: ReceiptQueue,
     pub(crate) receipt_retention: Duration,
     pub(crate) spikes: Spikes,
+    pub(crate) meter: Arc<KeyMeter>,
     pub(crate) memory: BodyMemory,
     pub(crate) heavy: Heavy,
     pub(crate) strangers: Strangers,
@@ -112,6 +118,9 @@ impl Pipeline {
             // No receipt: what is limited must not cost the store anything.
             return (limited(&entry).last_answer(), Outcome::Limited);
         };
+        if entry.source().disabled.is_some() {
+            return self.disabled(entry, parts, door);
+        }
         let held = match check_head(&parts.headers, &limits) {
             Ok(()) => {
                 let reading = Reading {
@@ -136,6 +145,20 @@ impl Pipeline {
         };
         drop(admission);
         ended
+    }
+
+    /// A request to a source that takes nothing for now: whoever sent it is to come again, and nothing of
+    /// it is read.
+    fn disabled(&self, entry: Arc<SourceEntry>, parts: Parts, door: Door) -> (Answer, Outcome) {
+        let mut answer = Problem::Unavailable.last_answer();
+        let wait = DISABLED_RETRY_AFTER.as_secs().into();
+        answer.headers_mut().insert(header::RETRY_AFTER, wait);
+        let body = HeldBody { bytes: bytes::Bytes::new(), share: None };
+        let (at, message_id, read_in) = (self.clock.now(), OnceLock::new(), Duration::ZERO);
+        let received = Received { entry, parts, body, at, message_id, door, read_in };
+        let ending = Ending::of(ReceiptDecision::Refused, "disabled", &answer);
+        self.leave_unproven(received, ending);
+        (answer, Outcome::Disabled)
     }
 
     /// A request whose body was not read, or not to its end.
@@ -181,15 +204,24 @@ impl Pipeline {
                 let mut ending = Ending::of(ReceiptDecision::Handshake, name, &answer);
                 ending.signer = signer;
                 match signer {
-                    Some(_) => self.receipts.leave(self.receipt(received, ending)),
+                    Some(signer) => {
+                        self.verified(&received, signer);
+                        self.receipts.leave(self.receipt(received, ending));
+                    }
                     None => self.leave_unproven(received, ending),
                 }
                 (answer, Outcome::Handshake)
             }
             Examined::Offer { name, reply } => self.learn(received, name, reply).await,
             Examined::Confirmation { url, signer } => self.confirm(received, &url, signer).await,
-            Examined::Beyond { signer, fault } => self.beyond(received, signer, fault),
-            Examined::Theirs { signer, mapped } => self.take(received, signer, mapped).await,
+            Examined::Beyond { signer, fault } => {
+                self.verified(&received, signer);
+                self.beyond(received, signer, fault)
+            }
+            Examined::Theirs { signer, mapped } => {
+                self.verified(&received, signer);
+                self.take(received, signer, mapped).await
+            }
         }
     }
 
@@ -220,8 +252,6 @@ impl Pipeline {
             Judged::Offer { name, reply } => Examined::Offer { name, reply },
             Judged::Confirmation { url, signer } => Examined::Confirmation { url, signer },
             Judged::Theirs { signer, message_id } => {
-                let state = signer.state.as_str();
-                counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
                 if let Some(id) = &message_id {
                     received.message_id.get_or_init(|| id.text.clone());
                 }
@@ -242,6 +272,16 @@ impl Pipeline {
                 let mapped = received.entry.compiled.mapping.events(source, &message);
                 Examined::Theirs { signer, mapped }
             }
+        }
+    }
+
+    /// Counts what a key verified, of requests that came.
+    fn verified(&self, received: &Received, signer: Signer) {
+        let state = signer.state.as_str();
+        counter!("turnbuckle_ingress_key_uses_total", "state" => state).increment(1);
+        // A key that was fetched is nobody's to rotate.
+        if let Some(key) = signer.key {
+            self.meter.count(received.entry.source(), key, received.at);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::{
     config::{SourceFollower, SourceHandle},
     fetched::FetchedKeys,
     heavy::Heavy,
+    key_meter::KeyMeter,
     listener,
     memory::BodyMemory,
     pipeline::Pipeline,
@@ -15,8 +16,8 @@ use crate::{
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use turnbuckle_domain::{
-    Clock, ConfigSource, DocumentFetch, EventIntake, IdGenerator, Random, ReceiptLog,
-    SecretLearning, SecretSealer, StoreError,
+    Clock, ConfigSource, DocumentFetch, EventIntake, IdGenerator, KeyUsageStore, Random,
+    ReceiptLog, SecretLearning, SecretSealer, StoreError,
 };
 use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
 use turnbuckle_signing::scheme::TrustAnchor;
@@ -45,6 +46,10 @@ pub struct IngressParts {
     pub anchors: Vec<TrustAnchor<'static>>,
     /// Keeps secrets that senders choose.
     pub learning: Arc<dyn SecretLearning>,
+    /// Where the use of keys is counted.
+    pub key_usage: Arc<dyn KeyUsageStore>,
+    /// How often it is written.
+    pub key_usage_every: Duration,
 }
 
 /// The plane, before and while it listens.
@@ -69,7 +74,12 @@ impl IngressPlane {
         supervisor.spawn("dead-letter-writer", OnExit::StopProcess, endless(prompt.run()));
         let sweeping = sweep(parts.receipts, clock, kept, supervisor.shutdown());
         supervisor.spawn("receipt-sweep", OnExit::Log, endless(sweeping));
+        let meter = Arc::new(KeyMeter::default());
+        let every = parts.key_usage_every;
+        let metering = Arc::clone(&meter).run(parts.key_usage, every, supervisor.shutdown());
+        supervisor.spawn("ingress-key-usage", OnExit::Log, endless(metering));
         let pipeline = Pipeline {
+            meter,
             sources: sources.clone(),
             intake: parts.intake,
             sealer: parts.sealer,

@@ -242,3 +242,45 @@ fn writers_at_the_same_time_leave_one_whole_file() {
         assert_eq!(names(directory.path()), ["configuration.delivery"]);
     }
 }
+
+#[test]
+fn who_starts_with_a_file_from_which_something_was_refused_asks_for_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = LastKnownGood::new(directory.path(), NodeRole::Delivery, keyring());
+    let mut refusing = replica();
+    let unreadable = turnbuckle_domain::UnreadableResource {
+        kind: turnbuckle_domain::ResourceKind::Endpoint,
+        id: Uuid::from_u128(4711),
+        name: "new".to_owned(),
+        revision: Revision(5),
+        reason: "of a later version".to_owned(),
+        deleted: false,
+    };
+    let delta = turnbuckle_domain::ConfigDelta {
+        unreadable: vec![unreadable],
+        ..turnbuckle_domain::ConfigDelta::default()
+    };
+    refusing.upsert(encode(&delta, NodeRole::Delivery).upserts.remove(0)).unwrap();
+    assert!(!refusing.is_complete());
+    file.write(&Content::new(&refusing, Some(PROVEN))).unwrap();
+    let (mut found, _) = file.load().unwrap();
+    // No control plane has such an epoch, so that it sends a snapshot.
+    assert_eq!(found.at(), ConfigPosition { epoch: Epoch::default(), ..replica().at() });
+    assert_eq!(found.changes_since(Revision::ZERO).endpoints, fixture::delta(5).endpoints);
+}
+
+#[test]
+fn writes_that_meet_leave_a_good_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = LastKnownGood::new(directory.path(), NodeRole::Delivery, keyring());
+    let (small, large) = (filled(2), filled(MANY));
+    for _ in 0..10 {
+        std::thread::scope(|scope| {
+            for replica in [&small, &large, &small] {
+                let file = file.clone();
+                scope.spawn(move || file.write(&Content::new(replica, None)).unwrap());
+            }
+        });
+        assert!(file.read().unwrap().is_some());
+    }
+}

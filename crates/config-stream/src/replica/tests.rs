@@ -132,3 +132,57 @@ fn what_a_snapshot_had_to_refuse_stays_as_it_was() {
     assert_eq!(kept.unwrap().value.meta.revision, Revision(5));
     assert!(next.is_complete());
 }
+
+#[test]
+fn what_the_store_cannot_read_keeps_its_version_before_and_goes_when_it_is_deleted() {
+    let delta = fixture::delta(5);
+    let mut replica = filled(&delta);
+    let unreadable = |deleted| turnbuckle_domain::UnreadableResource {
+        kind: turnbuckle_domain::ResourceKind::Endpoint,
+        id: fixture::uuid(1001),
+        name: "e-1001".to_owned(),
+        revision: Revision(6),
+        reason: "column url holds something malformed".to_owned(),
+        deleted,
+    };
+    let broken = ConfigDelta { unreadable: vec![unreadable(false)], ..ConfigDelta::default() };
+    let encoded = encode(&broken, NodeRole::Delivery);
+    replica.upsert(encoded.upserts[0].clone()).unwrap();
+    let refused = replica.refused();
+    assert_eq!((refused.len(), refused[0].kind.as_str()), (1, "endpoints"));
+    assert_eq!(refused[0].reason, "e-1001: column url holds something malformed");
+    assert_eq!(replica.changes_since(Revision::ZERO).endpoints, delta.endpoints);
+    // Nor does a snapshot take it away that names it without being able to show it.
+    let mut next = Replica::new(at(7));
+    next.upsert(encoded.upserts[0].clone()).unwrap();
+    assert!(next.replace(replica.clone()).changes_since(Revision::ZERO).endpoints.len() == 1);
+    let gone = ConfigDelta { unreadable: vec![unreadable(true)], ..ConfigDelta::default() };
+    let encoded = encode(&gone, NodeRole::Delivery);
+    assert!(encoded.upserts.is_empty());
+    assert!(encoded.removals.contains(&endpoint_key(1001)) && encoded.removals.len() == 2);
+    assert!(encode(&gone, NodeRole::Ingress).removals.is_empty());
+}
+
+#[test]
+fn a_revoked_token_goes_from_nodes_as_it_goes_from_snapshots() {
+    let delta = fixture::of_every_kind(5);
+    let mut replica = filled(&delta);
+    let before = replica.len();
+    let ended = turnbuckle_domain::Revocation {
+        at: turnbuckle_domain::Timestamp::from_micros(9),
+        reason: "leaked".to_owned(),
+    };
+    let mut token = delta.api_tokens[0].clone();
+    token.revoked = Some(ended);
+    let revoked = ConfigDelta { api_tokens: vec![token.clone()], ..ConfigDelta::default() };
+    let encoded = encode(&revoked, NodeRole::Delivery);
+    assert!(encoded.upserts.is_empty());
+    replica.remove(encoded.removals[0], Revision(6));
+    replica.reach(Revision(6));
+    assert_eq!(replica.len(), before - 1);
+    let told = replica.changes_since(Revision(5)).api_tokens;
+    assert!(told.len() == 1 && told[0].id == token.id && told[0].revoked.is_some());
+    // Nothing is missing in a snapshot, which never had it.
+    let snapshot = ConfigDelta { api_tokens: Vec::new(), ..fixture::of_every_kind(6) };
+    assert_eq!(replica.missing_in(&filled(&snapshot)), 0);
+}

@@ -300,6 +300,7 @@ fn source(mut resource: ConfigResource, record: v1::SourceRecord) -> Result<Sour
         path: IngestPath { token: token(&record.ingest_token)?, previous },
         public_url: record.public_url,
         settings: part("settings", serde_json::from_str(&record.settings))?,
+        disabled: record.disable_reason,
         labels: labels(&mut resource)?,
         meta: meta(&resource),
     })

@@ -1,12 +1,13 @@
 //! Domain values to records.
 
-use super::{Key, is_for};
+use super::{Key, is_for, wire_kind};
 use prost::Message as _;
 use std::collections::HashMap;
 use turnbuckle_domain::{
     ApiToken, ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointState, EventType,
     EventTypeVersion, HttpTarget, IngestPath, Key as SigningKey, KeyRing, Labels, Meta, NodeRole,
     RetryPolicy, Revocation, SchemeChoice, Source, Subscription, Tenant, Timestamp,
+    UnreadableResource,
 };
 use turnbuckle_proto::v1::{self, ConfigKind, ConfigResource, config_resource::Record};
 use uuid::Uuid;
@@ -50,9 +51,12 @@ pub fn encode(delta: &ConfigDelta, role: NodeRole) -> Encoded {
     for token in &delta.api_tokens {
         match token.revoked {
             None => to.upsert(ConfigKind::ApiToken, api_token(token)),
-            // What a snapshot leaves out must go when it comes as a change.
+            // A snapshot lacks it too.
             Some(_) => to.remove(ConfigKind::ApiToken, token.id.uuid()),
         }
+    }
+    for one in &delta.unreadable {
+        to.unreadable(one);
     }
     let mut encoded = to.encoded;
     encoded.removals.sort_by(|a, b| b.cmp(a));
@@ -90,6 +94,27 @@ impl Encoder {
             let resource = ConfigResource { kind: kind.into(), ..resource };
             self.encoded.upserts.push(resource.encode_to_vec());
         }
+    }
+
+    /// Something deleted goes, readable or not; of anything else the node keeps what it has.
+    fn unreadable(&mut self, one: &UnreadableResource) {
+        let kind = wire_kind(one.kind);
+        if !one.deleted {
+            let resource = ConfigResource {
+                id: bytes(one.id),
+                revision: one.revision.0,
+                slug: one.name.clone(),
+                unreadable: one.reason.clone(),
+                ..ConfigResource::default()
+            };
+            return self.upsert(kind, resource);
+        }
+        match kind {
+            ConfigKind::Endpoint => self.remove(ConfigKind::KeyRing, one.id),
+            ConfigKind::Source => self.remove(ConfigKind::SourceKeyRing, one.id),
+            _ => {}
+        }
+        self.remove(kind, one.id);
     }
 
     fn remove(&mut self, kind: ConfigKind, id: Uuid) {
@@ -294,6 +319,7 @@ fn source(value: &Source) -> ConfigResource {
         path,
         public_url,
         settings,
+        disabled,
         labels,
         meta,
     } = value;
@@ -313,6 +339,7 @@ fn source(value: &Source) -> ConfigResource {
         public_url: public_url.clone(),
         // An empty text is refused by the node, which says so.
         settings: serde_json::to_string(settings).unwrap_or_default(),
+        disable_reason: disabled.clone(),
     };
     ConfigResource {
         slug: slug.as_str().to_owned(),

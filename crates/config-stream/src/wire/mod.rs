@@ -10,7 +10,7 @@ pub use decode::{Header, Record, Unusable, decode, header};
 pub use encode::{Encoded, encode};
 
 use sha2::{Digest as _, Sha256};
-use turnbuckle_domain::{Epoch, NodeRole};
+use turnbuckle_domain::{Epoch, NodeRole, ResourceKind};
 use turnbuckle_proto::v1::{self, ConfigKind};
 use uuid::Uuid;
 
@@ -67,19 +67,42 @@ pub const fn is_for(role: NodeRole, kind: ConfigKind) -> bool {
 /// The name of a kind for people.
 #[must_use]
 pub fn kind_name(kind: i32) -> &'static str {
-    match ConfigKind::try_from(kind) {
-        Ok(ConfigKind::Tenant) => "tenants",
-        Ok(ConfigKind::EventType) => "eventTypes",
-        Ok(ConfigKind::RetryPolicy) => "retryPolicies",
-        Ok(ConfigKind::KeyRing) => "keyRings",
-        Ok(ConfigKind::Endpoint) => "endpoints",
-        Ok(ConfigKind::Subscription) => "subscriptions",
-        Ok(ConfigKind::EventTypeVersion) => "eventTypeVersions",
-        Ok(ConfigKind::SourceKeyRing) => "sourceKeyRings",
-        Ok(ConfigKind::Source) => "sources",
-        Ok(ConfigKind::ApiToken) => "apiTokens",
-        Ok(ConfigKind::Unspecified) | Err(_) => "unknown",
+    domain_kind(kind).map_or("unknown", ResourceKind::as_str)
+}
+
+/// A kind on the wire.
+#[must_use]
+pub const fn wire_kind(kind: ResourceKind) -> ConfigKind {
+    match kind {
+        ResourceKind::Tenant => ConfigKind::Tenant,
+        ResourceKind::EventType => ConfigKind::EventType,
+        ResourceKind::EventTypeVersion => ConfigKind::EventTypeVersion,
+        ResourceKind::RetryPolicy => ConfigKind::RetryPolicy,
+        ResourceKind::KeyRing => ConfigKind::KeyRing,
+        ResourceKind::Endpoint => ConfigKind::Endpoint,
+        ResourceKind::Subscription => ConfigKind::Subscription,
+        ResourceKind::SourceKeyRing => ConfigKind::SourceKeyRing,
+        ResourceKind::Source => ConfigKind::Source,
+        ResourceKind::ApiToken => ConfigKind::ApiToken,
     }
+}
+
+/// A kind from the wire; none when this program does not know it.
+#[must_use]
+pub fn domain_kind(kind: i32) -> Option<ResourceKind> {
+    Some(match ConfigKind::try_from(kind).ok()? {
+        ConfigKind::Unspecified => return None,
+        ConfigKind::Tenant => ResourceKind::Tenant,
+        ConfigKind::EventType => ResourceKind::EventType,
+        ConfigKind::EventTypeVersion => ResourceKind::EventTypeVersion,
+        ConfigKind::RetryPolicy => ResourceKind::RetryPolicy,
+        ConfigKind::KeyRing => ResourceKind::KeyRing,
+        ConfigKind::Endpoint => ResourceKind::Endpoint,
+        ConfigKind::Subscription => ResourceKind::Subscription,
+        ConfigKind::SourceKeyRing => ResourceKind::SourceKeyRing,
+        ConfigKind::Source => ResourceKind::Source,
+        ConfigKind::ApiToken => ResourceKind::ApiToken,
+    })
 }
 
 /// A role on the wire.

@@ -47,6 +47,7 @@ can_be_validated_only!(
     CreateSourceRequest,
     UpdateSourceRequest,
     UndeleteEndpointRequest,
+    UndeleteSourceRequest,
     UndeleteSubscriptionRequest,
     UndeleteRetryPolicyRequest,
     ActivateKeyRequest,
@@ -64,7 +65,13 @@ macro_rules! says_why {
     )*};
 }
 
-says_why!(DisableEndpointRequest, RevokeApiTokenRequest, RevealKeyRequest, ReplayReceiptRequest);
+says_why!(
+    DisableEndpointRequest,
+    DisableSourceRequest,
+    RevokeApiTokenRequest,
+    RevealKeyRequest,
+    ReplayReceiptRequest
+);
 
 macro_rules! says_why_and_can_be_validated_only {
     ($($request:ident),* $(,)?) => {$(
@@ -94,11 +101,13 @@ says_nothing_more!(
     DeleteEventTypeVersionRequest,
     DeleteEndpointRequest,
     EnableEndpointRequest,
+    EnableSourceRequest,
     DeleteSubscriptionRequest,
     DeleteRetryPolicyRequest,
     DeleteSourceRequest,
     RotateIngestPathRequest,
     RewrapSecretsRequest,
+    AcceptSnapshotRequest,
 );
 
 /// An update with what it makes when there is nothing to change. That part may be incomplete as long

@@ -5,14 +5,14 @@ use super::{
     change::{self, split_name},
     etag, finish,
     mask::{Fields, Mask},
-    new_id, page, scheme, single, source_settings as groups,
+    new_id, scheme, source_settings as groups,
     value::{self, duration_or},
 };
 use crate::{
     key_material::{KeyText, WantedKey},
     names::{SourceName, TenantName},
     preset_settings,
-    source::{CreateSource, DeleteSource, Groups, ListSources, RotateIngestPath, UpdateSource},
+    source::{CreateSource, Groups, RotateIngestPath, UpdateSource},
     verification,
     write::Upsert,
 };
@@ -214,19 +214,6 @@ pub(crate) fn create(mut request: v1::CreateSourceRequest) -> Result<CreateSourc
     finish(violations, command())
 }
 
-pub(crate) fn get(request: v1::GetSourceRequest) -> Result<SourceName, Error> {
-    single("name", SourceName::parse(&request.name))
-}
-
-pub(crate) fn list(request: v1::ListSourcesRequest) -> Result<ListSources, Error> {
-    let mut violations = Violations::new();
-    let parent = violations.take("parent", TenantName::parse(&request.parent));
-    let scope = format!("{}/sources", request.parent);
-    let page = page(&mut violations, scope, request.page_size, &request.page_token);
-    let command = || Some(ListSources { tenant: parent?.0, page: page? });
-    finish(violations, command())
-}
-
 fn read_mask(
     mask: Option<prost_types::FieldMask>,
     source: &v1::Source,
@@ -257,6 +244,10 @@ fn read_mask(
             "previous_ingest_path_expire_time",
             "weaknesses",
             "verification_secret",
+            "state",
+            "disable_reason",
+            "delete_time",
+            "purge_time",
         ],
         fixed: &[],
     };
@@ -337,13 +328,6 @@ pub(crate) fn upsert(
     change::upsert(update, create)
 }
 
-pub(crate) fn delete(request: v1::DeleteSourceRequest) -> Result<DeleteSource, Error> {
-    let mut violations = Violations::new();
-    let name = violations.take("name", SourceName::parse(&request.name));
-    let etag = etag(&mut violations, "etag", &request.etag);
-    finish(violations, name.map(|name| DeleteSource { name, etag }))
-}
-
 pub(crate) fn rotate_path(request: v1::RotateIngestPathRequest) -> Result<RotateIngestPath, Error> {
     let mut violations = Violations::new();
     let name = violations.take("name", SourceName::parse(&request.name));
@@ -359,6 +343,9 @@ pub(crate) fn rotate_path(request: v1::RotateIngestPathRequest) -> Result<Rotate
 }
 
 mod outgoing;
+mod verbs;
+
+pub(crate) use verbs::{delete, disable, enable, get, list, undelete};
 
 pub(crate) use outgoing::{created, message, messages};
 

@@ -1,17 +1,20 @@
 //! The Nodes service.
 
-use super::{decode, refuse};
-use crate::{Distribution, convert::node as convert, node::Nodes};
+use super::{decode, decode_change, refuse};
+use crate::{Dependencies, Distribution, convert::node as convert, node::Nodes};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
-use turnbuckle_proto::v1::{self, nodes_server::Nodes as Contract};
+use turnbuckle_proto::v1::{
+    self,
+    nodes_server::{Nodes as Contract, SERVICE_NAME},
+};
 
 /// Serves nodes.
 pub(crate) struct Service(Nodes);
 
 impl Service {
-    pub(crate) fn new(distribution: Arc<Distribution>) -> Self {
-        Self(Nodes(distribution))
+    pub(crate) fn new(distribution: Arc<Distribution>, dependencies: Arc<Dependencies>) -> Self {
+        Self(Nodes(distribution, dependencies))
     }
 }
 
@@ -39,8 +42,9 @@ impl Contract for Service {
         &self,
         request: Request<v1::AcceptSnapshotRequest>,
     ) -> Result<Response<v1::Node>, Status> {
-        let (caller, command) = decode(request, convert::accept)?;
-        let answer = self.0.accept(&caller, &command).await.map_err(refuse)?;
+        let method = (SERVICE_NAME, "AcceptSnapshot");
+        let (by, command) = decode_change(&self.0.1, method, request, convert::accept)?;
+        let answer = self.0.accept(&by, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::message(&answer)))
     }
 }

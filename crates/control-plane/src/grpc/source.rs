@@ -73,6 +73,36 @@ impl Contract for Service {
         Ok(Response::new(()))
     }
 
+    async fn undelete_source(
+        &self,
+        request: Request<v1::UndeleteSourceRequest>,
+    ) -> Result<Response<v1::Source>, Status> {
+        let method = (SERVICE_NAME, "UndeleteSource");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::undelete)?;
+        let answer = self.0.undelete(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn disable_source(
+        &self,
+        request: Request<v1::DisableSourceRequest>,
+    ) -> Result<Response<v1::Source>, Status> {
+        let method = (SERVICE_NAME, "DisableSource");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::disable)?;
+        let answer = self.0.disable(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
+    async fn enable_source(
+        &self,
+        request: Request<v1::EnableSourceRequest>,
+    ) -> Result<Response<v1::Source>, Status> {
+        let method = (SERVICE_NAME, "EnableSource");
+        let (by, command) = decode_change(&self.0.0, method, request, convert::enable)?;
+        let answer = self.0.enable(&by, &command).await.map_err(refuse)?;
+        Ok(Response::new(convert::message(&answer)))
+    }
+
     async fn rotate_ingest_path(
         &self,
         request: Request<v1::RotateIngestPathRequest>,

@@ -6,8 +6,8 @@ use crate::{
     key_meter::KeyMeter,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::sync::Arc;
-use turnbuckle_domain::{Endpoint, KeyRing, RetryRule, SecretSealer, SignatureProfile};
+use std::sync::{Arc, OnceLock};
+use turnbuckle_domain::{Endpoint, KeyRing, Labels, RetryRule, SecretSealer, SignatureProfile};
 use turnbuckle_signing::{Profile, SignerOptions};
 
 /// An endpoint as the engine uses it.
@@ -16,8 +16,9 @@ pub struct EndpointEntry {
     pub endpoint: Endpoint,
     /// The rules of its retry policy.
     pub rule: Arc<RetryRule>,
-    /// Where to dial; none when the egress guard refuses the URL.
-    pub target: Option<Arc<Target>>,
+    /// Where to dial; made when the first attempt needs it.
+    target: OnceLock<Option<Arc<Target>>>,
+    guard: Arc<EgressGuard>,
     /// Its extra headers, ready to be copied.
     pub headers: HeaderMap,
     /// Its keys.
@@ -31,9 +32,9 @@ pub struct EndpointEntry {
 impl EndpointEntry {
     pub(crate) fn new(
         endpoint: Endpoint,
-        ring: KeyRing,
+        ring: Arc<KeyRing>,
         rule: Arc<RetryRule>,
-        guard: &EgressGuard,
+        guard: Arc<EgressGuard>,
         sealer: Arc<dyn SecretSealer>,
         meter: &KeyMeter,
     ) -> Self {
@@ -43,8 +44,12 @@ impl EndpointEntry {
             SignatureProfile::TimestampedHex => Profile::TimestampedHex,
             SignatureProfile::HubSha256 => Profile::HubSha256,
         };
+        // Ten thousands of endpoints are held: what is for people only is left to the control plane.
+        let endpoint =
+            Endpoint { display_name: String::new(), labels: Labels::default(), ..endpoint };
         Self {
-            target: guard.check_url(&endpoint.target.url).ok().map(Arc::new),
+            target: OnceLock::new(),
+            guard,
             headers: static_headers(&endpoint),
             signer: Signer::new(ring, endpoint.tenant, endpoint.id, sealer, counter),
             signer_options: SignerOptions::with_prefix(&endpoint.target.header_prefix)
@@ -53,6 +58,13 @@ impl EndpointEntry {
             rule,
             endpoint,
         }
+    }
+
+    /// Where to dial; none when the egress guard refuses the URL.
+    #[must_use]
+    pub fn target(&self) -> Option<&Arc<Target>> {
+        let check = || self.guard.check_url(&self.endpoint.target.url).ok().map(Arc::new);
+        self.target.get_or_init(check).as_ref()
     }
 }
 

@@ -67,6 +67,15 @@ impl ConfigHandle {
         *self.applied.borrow()
     }
 
+    /// Waits until a higher revision than this is in use.
+    pub async fn above(&self, revision: Revision) {
+        let mut applied = self.applied.clone();
+        if applied.wait_for(|known| *known > revision).await.is_err() {
+            // The follower has ended, which stops the process: nothing more will change.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// The present index.
     #[must_use]
     pub fn load(&self) -> Arc<ConfigIndex> {

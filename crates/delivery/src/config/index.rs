@@ -1,6 +1,6 @@
 //! The immutable index: tenants, routes and endpoints at one revision.
 
-use super::{EndpointEntry, Routes, Versions, versions::KnownVersions};
+use super::{EndpointEntry, Routes, Versions, route::Wanted, versions::KnownVersions};
 use crate::{egress::EgressGuard, key_meter::KeyMeter};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -8,8 +8,9 @@ use std::{
 };
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointId, Epoch, EventTypeId,
-    EventTypeVersion, KeyRing, ResourceId, RetryPolicyId, RetryRule, Revision, SecretSealer,
-    Subscription, SubscriptionId, Tenant, TenantId, TypeName, UnknownVersion,
+    EventTypeVersion, EventTypeVersionId, KeyRing, RefusedResource, ResourceId, ResourceKind,
+    RetryPolicyId, RetryRule, Revision, SecretSealer, SubscriptionId, Tenant, TenantId, TypeName,
+    UnknownVersion, UnreadableResource, Unreadables,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -18,7 +19,7 @@ struct TenantEntry {
     slug: ResourceId,
     types: HashMap<TypeName, TypeEntry>,
     /// By id, so by age: the oldest subscription that wants an event decides the format.
-    subscriptions: BTreeMap<SubscriptionId, Arc<Subscription>>,
+    subscriptions: BTreeMap<SubscriptionId, Arc<Wanted>>,
 }
 
 /// What holds for an event type is found when the first event of it comes, and kept until something
@@ -46,9 +47,10 @@ pub struct ConfigIndex {
     by_slug: HashMap<ResourceId, TenantId>,
     tenants: HashMap<TenantId, Arc<TenantEntry>>,
     endpoints: HashMap<EndpointId, Arc<EndpointEntry>>,
-    rings: HashMap<EndpointId, KeyRing>,
+    rings: HashMap<EndpointId, Arc<KeyRing>>,
     rules: HashMap<RetryPolicyId, Arc<RetryRule>>,
     versions: HashMap<EventTypeId, Arc<KnownVersions>>,
+    unreadable: Unreadables,
 }
 
 /// What building an entry needs besides the configuration.
@@ -123,8 +125,8 @@ impl ConfigIndex {
     }
 
     fn find_routes(&self, entry: &TenantEntry, event_type: &TypeName) -> Routes {
-        let wants = |subscription: &&Subscription| {
-            let endpoint = self.endpoints.get(&subscription.endpoint);
+        let wants = |subscription: &&Wanted| {
+            let endpoint = self.endpoints.get(&subscription.route.endpoint);
             let mut patterns = subscription.patterns.iter();
             endpoint.is_some_and(|endpoint| endpoint.endpoint.is_active())
                 && patterns.any(|pattern| pattern.matches(event_type.as_str()))
@@ -132,11 +134,19 @@ impl ConfigIndex {
         Routes::new(entry.subscriptions.values().map(Arc::as_ref).filter(wants))
     }
 
+    /// What is configured and could not be taken over.
+    #[must_use]
+    pub fn refused(&self) -> Vec<RefusedResource> {
+        self.unreadable.refused()
+    }
+
     /// The state after a delta. The delta is newer, or says the same again (I14).
     pub(crate) fn apply(&self, delta: ConfigDelta, tools: &Tools) -> Self {
         let mut next = self.clone();
         next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
+        next.unreadable.apply(&delta);
+        next.forget(&delta.unreadable);
         // Make before break: policies and keys before the endpoints that use them, those before
         // the subscriptions that lead to them.
         for tenant in delta.tenants {
@@ -169,7 +179,7 @@ impl ConfigIndex {
             stale.extend(users.map(|entry| entry.endpoint.id));
         }
         for (id, ring) in delta.key_rings {
-            next.rings.insert(id, ring);
+            next.rings.insert(id, Arc::new(ring));
             stale.push(id);
         }
         for id in stale {
@@ -194,11 +204,57 @@ impl ConfigIndex {
                 if subscription.deleted {
                     entry.subscriptions.remove(&value.id);
                 } else {
-                    entry.subscriptions.insert(value.id, Arc::new(value));
+                    entry.subscriptions.insert(value.id, Arc::new(value.into()));
                 }
             });
         }
         next
+    }
+
+    /// Takes out what is deleted, though nobody can read what it was (I5).
+    fn forget(&mut self, unreadable: &[UnreadableResource]) {
+        for gone in unreadable.iter().filter(|one| one.deleted) {
+            let id = gone.id;
+            match gone.kind {
+                ResourceKind::Tenant => self.forget_tenant(TenantId::from_uuid(id)),
+                ResourceKind::Endpoint => {
+                    self.endpoints.remove(&EndpointId::from_uuid(id));
+                    self.rings.remove(&EndpointId::from_uuid(id));
+                    self.change_tenants(|_| {});
+                }
+                ResourceKind::RetryPolicy => drop(self.rules.remove(&RetryPolicyId::from_uuid(id))),
+                ResourceKind::Subscription => self.change_tenants(|entry| {
+                    entry.subscriptions.remove(&SubscriptionId::from_uuid(id));
+                }),
+                ResourceKind::EventType => self.change_tenants(|entry| {
+                    entry.types.retain(|_, known| known.id.uuid() != id);
+                }),
+                ResourceKind::EventTypeVersion => {
+                    for known in self.versions.values_mut() {
+                        Arc::make_mut(known).remove(EventTypeVersionId::from_uuid(id));
+                    }
+                    self.versions.retain(|_, known| !known.is_empty());
+                    self.change_tenants(|_| {});
+                }
+                // They go with their owner, or are no part of this.
+                ResourceKind::KeyRing
+                | ResourceKind::SourceKeyRing
+                | ResourceKind::Source
+                | ResourceKind::ApiToken => {}
+            }
+        }
+    }
+
+    fn change_tenants(&mut self, change: impl Fn(&mut TenantEntry)) {
+        let all: Vec<TenantId> = self.tenants.keys().copied().collect();
+        for tenant in all {
+            self.change_tenant(tenant, &change);
+        }
+    }
+
+    fn forget_tenant(&mut self, tenant: TenantId) {
+        self.tenants.remove(&tenant);
+        self.by_slug.retain(|_, id| *id != tenant);
     }
 
     fn apply_versions(&mut self, versions: Vec<Deletable<EventTypeVersion>>) {
@@ -207,7 +263,7 @@ impl ConfigIndex {
             let owner = value.event_type;
             let known = Arc::make_mut(self.versions.entry(owner).or_default());
             if deleted {
-                known.remove(&value);
+                known.remove(value.id);
             } else {
                 known.put(value);
             }
@@ -222,9 +278,7 @@ impl ConfigIndex {
 
     fn apply_tenant(&mut self, tenant: Tenant, deleted: bool) {
         if deleted {
-            self.tenants.remove(&tenant.id);
-            self.by_slug.retain(|_, id| *id != tenant.id);
-            return;
+            return self.forget_tenant(tenant.id);
         }
         self.by_slug.insert(tenant.slug.clone(), tenant.id);
         let fresh = TenantEntry {
@@ -254,7 +308,7 @@ impl ConfigIndex {
             endpoint,
             ring,
             rule.unwrap_or_default(),
-            &tools.guard,
+            Arc::clone(&tools.guard),
             Arc::clone(&tools.sealer),
             &tools.meter,
         );

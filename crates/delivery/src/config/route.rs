@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
-    Channels, EndpointId, Event, Filter, FilterInput, PayloadFormat, Subscription,
+    Channels, EndpointId, Event, Filter, FilterInput, PayloadFormat, Subscription, TypePattern,
 };
 
 /// One endpoint that wants events of a type, on a condition or without.
@@ -18,17 +18,24 @@ pub struct Route {
     pub channels: Option<Arc<Channels>>,
 }
 
-impl Route {
-    fn of(subscription: &Subscription) -> Self {
-        let channels = &subscription.channels;
-        Self {
-            endpoint: subscription.endpoint,
-            format: subscription.format,
-            filter: subscription.filter.clone().map(Arc::new),
-            channels: (!channels.is_empty()).then(|| Arc::new(channels.clone())),
-        }
-    }
+/// What a subscription says about events; the rest of it is for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) patterns: Box<[TypePattern]>,
+    pub(super) route: Route,
+}
 
+impl From<Subscription> for Wanted {
+    fn from(subscription: Subscription) -> Self {
+        let Subscription { endpoint, patterns, channels, format, filter, .. } = subscription;
+        let filter = filter.map(Arc::new);
+        let channels = (!channels.is_empty()).then(|| Arc::new(channels));
+        let route = Route { endpoint, format, filter, channels };
+        Self { patterns: patterns.into_boxed_slice(), route }
+    }
+}
+
+impl Route {
     const fn is_conditional(&self) -> bool {
         self.filter.is_some() || self.channels.is_some()
     }
@@ -47,19 +54,18 @@ pub struct Routes(Arc<[Route]>);
 
 impl Routes {
     /// From the subscriptions that want the type, oldest first.
-    pub(super) fn new<'a>(subscriptions: impl IntoIterator<Item = &'a Subscription>) -> Self {
+    pub(super) fn new<'a>(subscriptions: impl IntoIterator<Item = &'a Wanted>) -> Self {
         let mut places: HashMap<EndpointId, usize> = HashMap::new();
         let mut groups: Vec<Vec<Route>> = Vec::new();
-        for subscription in subscriptions {
-            let endpoint = subscription.endpoint;
-            let place = *places.entry(endpoint).or_insert(groups.len());
+        for Wanted { route, .. } in subscriptions {
+            let place = *places.entry(route.endpoint).or_insert(groups.len());
             if place == groups.len() {
                 groups.push(Vec::new());
             }
             if let Some(group) = groups.get_mut(place)
                 && group.last().is_none_or(Route::is_conditional)
             {
-                group.push(Route::of(subscription));
+                group.push(route.clone());
             }
         }
         Self(groups.into_iter().flatten().collect())
@@ -92,7 +98,7 @@ mod tests {
     use PayloadFormat::{Envelope, Raw, Standard};
     use turnbuckle_domain::{
         Channel, EventUid, Labels, Meta, ResourceId, Revision, SubscriptionId, TenantId, Timestamp,
-        TypeName, TypePattern,
+        TypeName,
     };
     use uuid::Uuid;
 
@@ -100,7 +106,11 @@ mod tests {
         EndpointId::from_uuid(Uuid::from_u128(number))
     }
 
-    fn subscription(number: u128, format: PayloadFormat, filter: &str) -> Subscription {
+    fn subscription(number: u128, format: PayloadFormat, filter: &str) -> Wanted {
+        whole(number, format, filter).into()
+    }
+
+    fn whole(number: u128, format: PayloadFormat, filter: &str) -> Subscription {
         Subscription {
             id: SubscriptionId::from_uuid(Uuid::from_u128(9)),
             tenant: TenantId::from_uuid(Uuid::from_u128(9)),
@@ -178,7 +188,7 @@ mod tests {
             ("a b", "c d", false),
             ("ab", "a b", false),
         ] {
-            let asking = Subscription { channels: channels(asked), ..subscription(1, Raw, "") };
+            let asking = Subscription { channels: channels(asked), ..whole(1, Raw, "") }.into();
             let carrying = Event { channels: channels(carried), ..event("{}") };
             let routes = Routes::new(&[asking]);
             assert_eq!(routes.of(&carrying).count() == 1, wanted, "{asked:?} {carried:?}");
@@ -187,9 +197,9 @@ mod tests {
 
     #[test]
     fn channels_and_filter_must_both_want_an_event() {
-        let asking = |format, asked, filter| Subscription {
-            channels: channels(asked),
-            ..subscription(1, format, filter)
+        let asking = |format, asked, filter| {
+            let channels = channels(asked);
+            Wanted::from(Subscription { channels, ..whole(1, format, filter) })
         };
         let routes = Routes::new(&[
             asking(Raw, "a", "data.total >= 100"),

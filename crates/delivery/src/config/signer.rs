@@ -19,7 +19,7 @@ struct OpenKey {
 
 /// Signs for one endpoint with every key valid at the time, and with no other (I14).
 pub struct Signer {
-    ring: KeyRing,
+    ring: Arc<KeyRing>,
     tenant: TenantId,
     endpoint: EndpointId,
     sealer: Arc<dyn SecretSealer>,
@@ -38,7 +38,7 @@ impl Borrow<SigningKey> for SigningRef<'_> {
 
 impl Signer {
     pub(crate) fn new(
-        ring: KeyRing,
+        ring: Arc<KeyRing>,
         tenant: TenantId,
         endpoint: EndpointId,
         sealer: Arc<dyn SecretSealer>,
@@ -59,7 +59,7 @@ impl Signer {
     }
 
     /// The ring as it is configured.
-    pub(crate) const fn ring(&self) -> &KeyRing {
+    pub(crate) fn ring(&self) -> &KeyRing {
         &self.ring
     }
 

@@ -54,7 +54,7 @@ impl Attempter {
         now: Timestamp,
         is_current: &(dyn Fn() -> bool + Send + Sync),
     ) -> (Option<AttemptOutcome>, Duration) {
-        let Some(target) = &entry.target else {
+        let Some(target) = entry.target() else {
             return (Some(AttemptOutcome::Blocked), Duration::ZERO);
         };
         let body = body(&job.event, job.delivery.format);

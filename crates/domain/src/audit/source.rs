@@ -32,6 +32,9 @@ impl Audited for Source {
         if let Ok(settings) = serde_json::to_value(&self.settings) {
             put_value(&mut fields, "settings", &settings);
         }
+        if let Some(reason) = &self.disabled {
+            put(&mut fields, "disabled", reason);
+        }
         put_labels(&mut fields, &self.labels);
         fields
     }
@@ -85,6 +88,7 @@ mod tests {
             path: IngestPath::new(IngestToken::from_random([1; IngestToken::LENGTH])),
             public_url: Some("https://in.example/?key=hunter2".to_owned()),
             settings: SourceSettings::default(),
+            disabled: None,
             labels: Labels::default(),
             meta: Meta::default(),
         }

@@ -34,7 +34,7 @@ fn signed(ring: &KeyRing, accepted: u64, denied: u64) -> Evidence {
         last_used_at: at(11),
     };
     let usage = RingUsage { keys: Vec::new(), answers: vec![row] };
-    Evidence { usage, nodes: Vec::new() }
+    Evidence { usage, ..Evidence::default() }
 }
 
 fn tested(mut evidence: Evidence, key: KeyId, status: u16) -> Evidence {
@@ -73,6 +73,7 @@ fn a_node_that_lags_behind_speaks_against_retiring() {
         node: name.to_owned(),
         revision: Revision(revision),
         at: at(19),
+        refused: Vec::new(),
     };
     evidence.nodes = vec![node("eu-1", 7), node("eu-2", 6)];
     let standing = Standing::of(&ring, &evidence, at(20));
@@ -80,7 +81,15 @@ fn a_node_that_lags_behind_speaks_against_retiring() {
     assert_eq!(standing.reasons, ["eu-2 does not use the present state of the ring yet."]);
     let lags = |index: usize, now| evidence.nodes[index].lags(Revision(7), now);
     assert!(!lags(0, at(20)) && lags(1, at(20)) && !lags(1, at(79)), "it counts while it is alive");
+    let silent = Standing::of(&ring, &evidence, at(200));
+    assert_eq!(silent.verdict, RetireVerdict::NotSafe, "it may deliver on");
+    assert!(silent.reasons[0].contains("make sure that it is gone"), "{:?}", silent.reasons);
     evidence.nodes[1].revision = Revision(8);
+    evidence.refusing = vec![("eu-2".to_owned(), "algorithm cannot be used".to_owned())];
+    let standing = Standing::of(&ring, &evidence, at(20));
+    let refuses = "eu-2 refuses the present state of the ring: algorithm cannot be used.";
+    assert_eq!((standing.verdict, standing.reasons[0].as_str()), (RetireVerdict::NotSafe, refuses));
+    evidence.refusing.clear();
     let standing = Standing::of(&ring, &evidence, at(20));
     assert!(standing.reasons[0].contains("all 2 data planes"), "{:?}", standing.reasons);
 }

@@ -7,7 +7,8 @@ use std::{
 };
 use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Epoch, IngestPath, IngestToken, KeyRing, RefusedResource,
-    ResourceId, Revision, Source, SourceId, TenantId, Timestamp, node_limits,
+    ResourceId, ResourceKind, Revision, Source, SourceId, TenantId, Timestamp, Unreadables,
+    node_limits,
 };
 
 /// All sources at one revision. Readers share it and never lock.
@@ -23,6 +24,7 @@ pub struct SourceIndex {
     unready: HashMap<SourceId, IngestPath>,
     /// What could not be built, and why.
     refused: BTreeMap<SourceId, RefusedResource>,
+    unreadable: Unreadables,
 }
 
 impl SourceIndex {
@@ -38,10 +40,12 @@ impl SourceIndex {
         ConfigPosition { epoch: self.epoch, revision: self.revision }
     }
 
-    /// Sources that cannot be built here, at most as many as a report holds.
+    /// What is configured and could not be taken over, at most as many as a report holds.
     #[must_use]
     pub fn refused(&self) -> Vec<RefusedResource> {
-        self.refused.values().take(node_limits::REFUSED_MAX).cloned().collect()
+        let unreadable = self.unreadable.refused();
+        let refused = self.refused.values().cloned().chain(unreadable);
+        refused.take(node_limits::REFUSED_MAX).collect()
     }
 
     /// Goes on with what another index has of the sources that could not be built in this one: a new
@@ -98,12 +102,18 @@ impl SourceIndex {
         let mut next = self.clone();
         next.epoch = delta.epoch;
         next.revision = self.revision.max(delta.revision);
+        next.unreadable.apply(&delta);
         for tenant in delta.tenants {
             if tenant.deleted {
                 next.tenants.remove(&tenant.value.slug);
             } else {
                 next.tenants.insert(tenant.value.slug, tenant.value.id);
             }
+        }
+        let gone = delta.unreadable.iter().filter(|one| one.deleted);
+        for gone in gone.filter(|one| one.kind == ResourceKind::Source) {
+            next.by_id.remove(&SourceId::from_uuid(gone.id));
+            next.rings.remove(&SourceId::from_uuid(gone.id));
         }
         // Keys before the sources that use them.
         for (id, ring) in delta.source_key_rings {

@@ -17,6 +17,7 @@ pub(crate) fn source(settings: SourceSettings) -> Source {
         path: IngestPath::new(IngestToken::from_random([7; IngestToken::LENGTH])),
         public_url: None,
         settings,
+        disabled: None,
         labels: Labels::default(),
         meta: Meta::default(),
     }

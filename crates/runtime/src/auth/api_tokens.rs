@@ -32,8 +32,8 @@ use std::{
     time::Duration,
 };
 use turnbuckle_domain::{
-    ApiToken, ApiTokenHash, ApiTokenId, ApiTokenSecret, Caller, ConfigDelta, ResourceId, Revision,
-    TenantId, Timestamp,
+    ApiToken, ApiTokenHash, ApiTokenId, ApiTokenSecret, Caller, ConfigDelta, ResourceId,
+    ResourceKind, Revision, TenantId, Timestamp, UnreadableResource,
 };
 
 /// Uses of one token closer together than this are noted as one: a busy token is not a cache line
@@ -103,7 +103,10 @@ impl ApiTokens {
         if !anew && delta.revision < present.revision {
             return;
         }
-        if !anew && delta.tenants.is_empty() && delta.api_tokens.is_empty() {
+        let is_gone = |one: &&UnreadableResource| one.deleted;
+        let mut gone = delta.unreadable.iter().filter(is_gone).peekable();
+        if !anew && delta.tenants.is_empty() && delta.api_tokens.is_empty() && gone.peek().is_none()
+        {
             return;
         }
         let mut next = if anew { Index::default() } else { Index::clone(&present) };
@@ -113,6 +116,9 @@ impl ApiTokens {
         }
         for token in &delta.api_tokens {
             next.apply_token(token, &present);
+        }
+        for gone in gone {
+            next.forget_unreadable(gone);
         }
         next.forget(|entry| now >= entry.expires_at + FORGET_AFTER);
         metrics::gauge!("turnbuckle_api_tokens").set(next.by_hash.len() as f64);
@@ -138,6 +144,18 @@ impl Index {
         }
         self.tenants.remove(&id);
         self.forget(|entry| entry.tenant == Some(id));
+    }
+
+    /// Takes out what is revoked or deleted, though nobody can read what it was.
+    fn forget_unreadable(&mut self, gone: &UnreadableResource) {
+        match gone.kind {
+            ResourceKind::ApiToken => self.forget(|entry| entry.id.uuid() == gone.id),
+            ResourceKind::Tenant => {
+                self.tenants.remove(&TenantId::from_uuid(gone.id));
+                self.forget(|entry| entry.tenant.map(TenantId::uuid) == Some(gone.id));
+            }
+            _ => {}
+        }
     }
 
     fn forget(&mut self, gone: impl Fn(&Entry) -> bool) {

@@ -145,10 +145,12 @@ resources! {
     ];
     Source: [
         NAME,
+        plain("STATE", &["state"]),
         plain("PRESET", &["preset"]),
         plain("PATH", &["ingest_path"]),
         plain("WEAKNESSES", &["weaknesses"]),
         CREATED,
+        DELETED,
     ];
     SourcePreset: [
         short("PRESET", &["name"]),

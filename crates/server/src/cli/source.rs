@@ -2,9 +2,10 @@
 
 use super::{
     common::{
-        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, everything,
         read_input, read_secret, show_pages, upsert_name,
     },
+    deleted::{FindArgs, FindTarget, UndeleteArgs},
     error::Usage,
     global::Session,
     names::Collection,
@@ -20,13 +21,20 @@ pub enum Verb {
     /// here, once.
     Create(CreateArgs),
     /// Shows one source.
-    Get(Target),
+    Get(FindTarget),
     /// Lists the tenant's sources.
-    List(ListArgs),
+    List(FindArgs),
     /// Changes a source.
     Update(UpdateArgs),
-    /// Deletes a source with its keys. Events that were received stay.
+    /// Deletes a source: its path is unknown and its keys verify nothing. It can be undeleted for 30 days.
+    /// Events that were received stay.
     Delete(GuardedTarget),
+    /// Brings a deleted source back, with its keys and its path.
+    Undelete(UndeleteArgs),
+    /// Takes requests again.
+    Enable(GuardedTarget),
+    /// Takes nothing for now: senders are answered 503 and asked to come again.
+    Disable(DisableArgs),
     /// Gives a source another path; the present one is taken until the overlap ends.
     RotatePath(RotatePathArgs),
     /// Tries a correctly signed sample, or a captured request, and says of each step of the pipeline what
@@ -102,6 +110,17 @@ pub struct UpdateArgs {
     pub dry: DryRun,
 }
 
+/// Options of `source disable`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DisableArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: GuardedTarget,
+    /// Why, for whoever looks later.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub reason: String,
+}
+
 /// Options of `source rotate-path`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RotatePathArgs {
@@ -127,6 +146,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     let dry_run = match &verb {
         Verb::Create(args) => args.mode.dry.dry_run,
         Verb::Update(args) => args.dry.dry_run,
+        Verb::Undelete(args) => args.dry.dry_run,
         _ => false,
     };
     let mut sources = session.client.sources();
@@ -138,8 +158,29 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Create(args) => session.client.create_source(create(parent, args)?).await?,
         Verb::Get(target) => {
-            let name = full(&target.name)?;
-            sources.get_source(v1::GetSourceRequest { name }).await?.into_inner()
+            let (name, show_deleted) = (full(&target.name)?, target.show_deleted);
+            sources.get_source(v1::GetSourceRequest { name, show_deleted }).await?.into_inner()
+        }
+        Verb::Enable(target) => {
+            let (name, etag) = (full(&target.name)?, target.etag);
+            sources.enable_source(v1::EnableSourceRequest { name, etag }).await?.into_inner()
+        }
+        Verb::Disable(args) => {
+            let request = v1::DisableSourceRequest {
+                name: full(&args.target.name)?,
+                etag: args.target.etag,
+                reason: args.reason,
+            };
+            sources.disable_source(request).await?.into_inner()
+        }
+        Verb::Undelete(args) => {
+            let request = v1::UndeleteSourceRequest {
+                name: full(&args.target.name)?,
+                uid: args.uid,
+                etag: args.target.etag,
+                validate_only: args.dry.dry_run,
+            };
+            sources.undelete_source(request).await?.into_inner()
         }
         Verb::Update(args) => {
             let name = full(&args.target.name)?;
@@ -154,15 +195,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
             };
             session.client.rotate_ingest_path(request).await?
         }
-        Verb::List(args) => {
-            return show_pages(&mut session.output, args.limit, async |page_size, page_token| {
-                let parent = parent.clone();
-                let request = v1::ListSourcesRequest { parent, page_size, page_token };
-                let page = sources.list_sources(request).await?.into_inner();
-                Ok((page.sources, page.next_page_token))
-            })
-            .await;
-        }
+        Verb::List(args) => return list(args, session).await,
         Verb::Delete(target) => {
             let name = full(&target.name)?;
             let request = v1::DeleteSourceRequest { name: name.clone(), etag: target.etag };
@@ -175,6 +208,18 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
     session.output.one(&source)?;
     session.output.note_dry_run(dry_run)?;
     session.output.note_secret(&source.verification_secret)
+}
+
+async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
+    let mut sources = session.client.sources();
+    let (parent, show_deleted) = (session.parent.clone(), args.show_deleted);
+    show_pages(&mut session.output, args.list.limit, async |page_size, page_token| {
+        let parent = parent.clone();
+        let request = v1::ListSourcesRequest { parent, page_size, page_token, show_deleted };
+        let page = sources.list_sources(request).await?.into_inner();
+        Ok((page.sources, page.next_page_token))
+    })
+    .await
 }
 
 async fn presets(args: PresetArgs, session: &mut Session) -> anyhow::Result<()> {

@@ -8,6 +8,13 @@ use turnbuckle_domain::{ConfigSource, EventIntake, IdGenerator, Propagation};
 use turnbuckle_ingress::{IngressParts, IngressPlane, TrustedProxies};
 use turnbuckle_runtime::Supervisor;
 
+/// What the operator chose.
+pub(super) struct Settings {
+    pub(super) receipt_retention: Duration,
+    pub(super) proxies: TrustedProxies,
+    pub(super) key_usage_every: Duration,
+}
+
 /// The way into the event log for what third parties sent: into the lanes of the delivery plane here,
 /// when there is one; else events are routed and committed here, by the configuration in the store they
 /// go to, and delivered by whoever leases their endpoints.
@@ -27,12 +34,10 @@ pub(super) async fn start(
     base: &Base,
     sources: &Sources,
     intake: Arc<dyn EventIntake>,
-    receipt_retention: Duration,
-    proxies: TrustedProxies,
+    settings: Settings,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
-    let config = sources.of_ingress(base);
-    start_on(base, config, intake, receipt_retention, proxies, supervisor).await
+    start_on(base, sources.of_ingress(base), intake, settings, supervisor).await
 }
 
 /// Tests of sources: with the ingress of this process, or with its pipeline alone, which listens to
@@ -41,16 +46,14 @@ pub(super) async fn tests(
     base: &Base,
     ingress: Option<&IngressPlane>,
     intake: Arc<dyn EventIntake>,
-    receipt_retention: Duration,
+    settings: Settings,
     supervisor: &Supervisor,
 ) -> anyhow::Result<RouteMaker> {
     let service = match ingress {
         Some(plane) => plane.source_tests_service(),
         None => {
-            let (config, proxies) = (base.store.config_source(), TrustedProxies::default());
-            start_on(base, config, intake, receipt_retention, proxies, supervisor)
-                .await?
-                .source_tests_service()
+            let config = base.store.config_source();
+            start_on(base, config, intake, settings, supervisor).await?.source_tests_service()
         }
     };
     Ok(Box::new(move |routes| {
@@ -62,10 +65,10 @@ async fn start_on(
     base: &Base,
     config: Arc<dyn ConfigSource>,
     intake: Arc<dyn EventIntake>,
-    receipt_retention: Duration,
-    proxies: TrustedProxies,
+    settings: Settings,
     supervisor: &Supervisor,
 ) -> anyhow::Result<IngressPlane> {
+    let Settings { receipt_retention, proxies, key_usage_every } = settings;
     let parts = IngressParts {
         config,
         intake,
@@ -78,6 +81,8 @@ async fn start_on(
         fetch: Arc::new(GuardedDocuments(Arc::clone(&base.guard))),
         anchors: base.guard.trust_anchors().to_vec(),
         learning: Arc::new(learner(base)),
+        key_usage: Arc::clone(&base.store.key_usage),
+        key_usage_every,
     };
     Ok(IngressPlane::start(parts, supervisor).await?)
 }

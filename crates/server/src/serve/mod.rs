@@ -221,7 +221,10 @@ async fn start_planes(
             let proxies = TrustedProxies::parse(&args.trusted_proxy)
                 .map_err(|error| anyhow::anyhow!("--trusted-proxy: {error}"))?;
             let kept = args.receipt_retention.into();
-            Some(ingress::start(&base, sources, intake, kept, proxies, supervisor).await?)
+            let every = args.key_usage_interval.into();
+            let settings =
+                ingress::Settings { receipt_retention: kept, proxies, key_usage_every: every };
+            Some(ingress::start(&base, sources, intake, settings, supervisor).await?)
         }
         None => None,
     };
@@ -230,12 +233,17 @@ async fn start_planes(
     }
     let source_tests = match intake.clone().filter(|_| args.has(Role::ControlPlane)) {
         Some(intake) => {
-            let kept = args.receipt_retention.into();
-            Some(ingress::tests(&base, ingress.as_ref(), intake, kept, supervisor).await?)
+            let settings = ingress::Settings {
+                receipt_retention: args.receipt_retention.into(),
+                proxies: TrustedProxies::default(),
+                key_usage_every: args.key_usage_interval.into(),
+            };
+            Some(ingress::tests(&base, ingress.as_ref(), intake, settings, supervisor).await?)
         }
         None => None,
     };
-    let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
+    let distributes = args.has(Role::ControlPlane);
+    let distribution = distributes.then(|| nodes::distribute(&base, sources, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
         None if args.has(Role::ControlPlane) => {

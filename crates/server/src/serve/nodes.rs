@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use turnbuckle_client::{Client, ClientOptions, TokenSource};
 use turnbuckle_config_stream::{
-    InUse, LastKnownGood, RemoteReports, Reporter, StoreReports, StreamParts, StreamSource, Usable,
-    wire::Record,
+    HeardReports, InUse, LastKnownGood, RemoteReports, Reporter, StoreReports, StreamParts,
+    StreamSource, Usable, wire::Record,
 };
 use turnbuckle_control_plane::{Distribution, DistributionParts};
 use turnbuckle_delivery::{OwnRevision, config::ConfigHandle};
@@ -37,6 +37,8 @@ pub(super) struct Sources {
     delivery: Option<StreamSource>,
     ingress: Option<StreamSource>,
     name: ResourceId,
+    /// Reports that come to this process.
+    reports: HeardReports,
 }
 
 impl Sources {
@@ -52,7 +54,8 @@ impl Sources {
             None => default_name(&host(), admin.port()),
         };
         let client = args.control_plane_url.as_ref().map(|url| client(url, args)).transpose()?;
-        let mut sources = Self { client, delivery: None, ingress: None, name };
+        let reports = HeardReports::new(Arc::clone(&base.store.nodes));
+        let mut sources = Self { client, delivery: None, ingress: None, name, reports };
         sources.delivery = sources.stream(args, base, supervisor, NodeRole::Delivery);
         sources.ingress = sources.stream(args, base, supervisor, NodeRole::Ingress);
         Ok(sources)
@@ -174,7 +177,7 @@ impl Sources {
         Arc::new(Reported {
             own: here.map(|here| (self.node(NodeRole::Delivery), here)),
             source: base.store.config_source(),
-            nodes: Arc::clone(&base.store.nodes),
+            nodes: self.reports.clone(),
             clock: Arc::clone(&base.clock),
         })
     }
@@ -182,7 +185,7 @@ impl Sources {
     fn reporter(&self, base: &Base, role: NodeRole, stream: Option<StreamSource>) -> Reporter {
         let sink: Arc<dyn ReportSink> = match &self.client {
             Some(client) => Arc::new(RemoteReports(client.clone())),
-            None => Arc::new(StoreReports(Arc::clone(&base.store.nodes))),
+            None => Arc::new(StoreReports(Arc::new(self.reports.clone()))),
         };
         Reporter {
             node: self.node(role),
@@ -199,7 +202,7 @@ struct Reported {
     /// The node of this process, whose last report may be older than what it works by.
     own: Option<(NodeId, OwnRevision)>,
     source: Arc<dyn ConfigSource>,
-    nodes: Arc<dyn NodeReports>,
+    nodes: HeardReports,
     clock: Arc<dyn Clock>,
 }
 
@@ -207,22 +210,41 @@ struct Reported {
 impl AppliedRevisions for Reported {
     async fn applied_revisions(&self) -> Result<Vec<NodeApplied>, StoreError> {
         let epoch = self.source.position().await?.at.epoch;
-        let live_since = self.clock.now() - node_limits::LIVE_WITHIN;
+        // Who is silent may deliver on: how long ago it spoke is judged by those who ask.
+        let since = self.clock.now() - node_limits::FORGOTTEN_AFTER;
         let is_own = |id: &NodeId| self.own.as_ref().is_some_and(|(own, _)| own == id);
         let mut found = match &self.own {
             Some((_, own)) => own.applied_revisions().await?,
             None => Vec::new(),
         };
-        for report in self.nodes.nodes(live_since).await? {
+        for report in self.nodes.nodes(since).await? {
             let id = report.id();
             if report.role == NodeRole::Delivery && !is_own(&id) {
                 // What belongs to another history counts for nothing.
                 let is_present = report.epoch == epoch;
                 let revision = if is_present { report.applied } else { Revision::ZERO };
-                found.push(NodeApplied { node: id.to_string(), revision, at: report.reported_at });
+                let (node, at, refused) = (id.to_string(), report.reported_at, report.refused);
+                found.push(NodeApplied { node, revision, at, refused });
             }
         }
         Ok(found)
+    }
+
+    fn reports_heard(&self) -> u64 {
+        let own = self.own.as_ref().map_or(0, |(_, own)| own.reports_heard());
+        self.nodes.count() + own
+    }
+
+    async fn heard_more_than(&self, count: u64) {
+        let Some((_, own)) = &self.own else { return self.nodes.more_than(count).await };
+        let (reports, applied) = (self.nodes.count(), own.reports_heard());
+        if reports + applied > count {
+            return;
+        }
+        tokio::select! {
+            () = self.nodes.more_than(reports) => {}
+            () = own.heard_more_than(applied) => {}
+        }
     }
 }
 
@@ -242,6 +264,10 @@ struct Index<H>(H);
 impl InUse for Index<ConfigHandle> {
     fn position(&self) -> Option<ConfigPosition> {
         read(self.0.load().position())
+    }
+
+    fn refused(&self) -> Vec<RefusedResource> {
+        self.0.load().refused()
     }
 
     async fn changed(&mut self) {
@@ -282,10 +308,14 @@ fn read(at: ConfigPosition) -> Option<ConfigPosition> {
 }
 
 /// Brings configuration from the store to the nodes that follow this process.
-pub(super) fn distribute(base: &Base, supervisor: &Supervisor) -> Arc<Distribution> {
+pub(super) fn distribute(
+    base: &Base,
+    sources: &Sources,
+    supervisor: &Supervisor,
+) -> Arc<Distribution> {
     let distribution = Arc::new(Distribution::new(DistributionParts {
         source: base.store.config_source(),
-        nodes: Arc::clone(&base.store.nodes),
+        nodes: Arc::new(sources.reports.clone()),
         ids: IdGenerator::new(Arc::clone(&base.clock), Arc::clone(&base.random)),
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),

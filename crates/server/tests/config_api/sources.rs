@@ -114,7 +114,7 @@ mod scenes {
         assert_eq!(dedup.window.unwrap().seconds, 3 * 86_400);
 
         let mut sources = scene.client.sources();
-        let read = v1::GetSourceRequest { name: made.name.clone() };
+        let read = v1::GetSourceRequest { name: made.name.clone(), ..Default::default() };
         assert_eq!(sources.get_source(read.clone()).await.unwrap().into_inner(), made);
         let list = v1::ListSourcesRequest { parent: scene.parent.clone(), ..Default::default() };
         let listed = sources.list_sources(list).await.unwrap().into_inner();
@@ -196,7 +196,7 @@ mod scenes {
         assert_eq!((dry.verification_secret, dry.ingest_path), (String::new(), String::new()));
         let made = scene.client.sources().create_source(request).await.unwrap().into_inner();
         assert!(made.verification_secret.starts_with("whsec_"), "{}", made.verification_secret);
-        let read = v1::GetSourceRequest { name: made.name.clone() };
+        let read = v1::GetSourceRequest { name: made.name.clone(), ..Default::default() };
         let shown = scene.client.sources().get_source(read).await.unwrap().into_inner();
         assert_eq!(shown.verification_secret, "");
         let ring = scene.source_ring("standard").await;
@@ -350,7 +350,7 @@ mod scenes {
 
     pub(super) async fn only_those_who_may_change_sources_do(scene: &Scene) {
         let made = scene.create_source("github", preset("github"), "").await.unwrap();
-        let read = v1::GetSourceRequest { name: made.name.clone() };
+        let read = v1::GetSourceRequest { name: made.name.clone(), ..Default::default() };
         let rotate = v1::RotateIngestPathRequest { name: made.name, ..Default::default() };
         let stage = v1::StageKeyRequest {
             parent: scene.source("github"),

@@ -3,6 +3,7 @@
 
 use super::{
     ConfigDb,
+    aside::{Aside, Place},
     entity::api_token,
     write::{ALONG_NAMED, Write, lock_revision, write_options},
 };
@@ -15,7 +16,8 @@ use sea_orm::{
 };
 use turnbuckle_domain::{
     ApiToken, ApiTokenId, ApiTokenStore, Audited as _, ChangeContext, Error, Fields, PLATFORM,
-    Precondition, ResourceId, Revision, StoreError, TenantId, Timestamp, api_token_limits,
+    Precondition, ResourceId, ResourceKind, Revision, StoreError, TenantId, Timestamp,
+    api_token_limits,
 };
 
 /// Why the tokens of a deleted tenant are revoked.
@@ -160,6 +162,7 @@ impl ApiTokenStore for ConfigDb {
 pub(super) async fn changed_since(
     db: &impl ConnectionTrait,
     known: Revision,
+    aside: &mut Aside,
 ) -> Result<Vec<ApiToken>, StoreError> {
     let mut rows = api_token::Entity::find().filter(api_token::Column::Revision.gt(known.0));
     if known == Revision::ZERO {
@@ -171,7 +174,16 @@ pub(super) async fn changed_since(
         .all(db)
         .await
         .map_err(store_error)?;
-    rows.into_iter().map(|row| Ok(api_token::decode(row)?)).collect()
+    let mut readable = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (name, deleted) = (row.slug.clone(), row.revoked_at_us.is_some());
+        let place = Place { id: row.id, name, revision: row.revision, deleted };
+        match api_token::decode(row) {
+            Ok(token) => readable.push(token),
+            Err(malformed) => aside.put(ResourceKind::ApiToken, place, &malformed),
+        }
+    }
+    Ok(readable)
 }
 
 /// Revokes what a deleted tenant leaves. The record names them below the tenant.

@@ -8,9 +8,11 @@
 //! that is visible means that every lower one is visible too: who follows by revision misses nothing.
 
 mod api_tokens;
+mod aside;
 mod cell;
 mod denials;
 mod entity;
+mod keeps;
 mod nodes;
 mod record;
 mod request;
@@ -19,6 +21,7 @@ mod rings;
 mod rules;
 mod sealed;
 mod source;
+mod source_usage;
 mod sources;
 mod store;
 mod table;
@@ -37,13 +40,14 @@ use turnbuckle_domain::Quotas;
 pub struct ConfigDb {
     db: DatabaseConnection,
     quotas: Quotas,
+    told: aside::Told,
 }
 
 impl ConfigDb {
     /// Uses a database whose schema is current.
     #[must_use]
-    pub const fn new(db: DatabaseConnection) -> Self {
-        Self { db, quotas: Quotas::DEFAULT }
+    pub fn new(db: DatabaseConnection) -> Self {
+        Self { db, quotas: Quotas::DEFAULT, told: aside::Told::default() }
     }
 
     /// Lets every tenant have this much.

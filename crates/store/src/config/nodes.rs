@@ -2,7 +2,9 @@
 
 use super::{
     ConfigDb,
+    cell::Malformed,
     entity::{config_revision, node},
+    write::Write,
 };
 use crate::error::store_error;
 use async_trait::async_trait;
@@ -11,7 +13,8 @@ use sea_orm::{
     sea_query::{Expr, OnConflict},
 };
 use turnbuckle_domain::{
-    ConfigPosition, Epoch, NodeId, NodeReport, NodeReports, StoreError, node_limits,
+    ChangeContext, ConfigPosition, Epoch, Error, Fields, NodeId, NodeReport, NodeReports, PLATFORM,
+    StoreError, node_limits,
 };
 
 #[async_trait]
@@ -50,15 +53,29 @@ impl NodeReports for ConfigDb {
         &self,
         node: &NodeId,
         snapshot: ConfigPosition,
-    ) -> Result<bool, StoreError> {
+        by: &ChangeContext,
+    ) -> Result<bool, Error> {
         use node::Column;
+        let mut write = Write::begin(&self.db).await?;
+        let row = node::Entity::find_by_id(key(node)).one(&write.transaction).await;
+        let Some(row) = row.map_err(store_error)? else { return Ok(false) };
+        let accepted = |position: ConfigPosition| {
+            let ConfigPosition { epoch, revision } = position;
+            Fields::from([
+                ("accepted.epoch".to_owned(), epoch.to_string()),
+                ("accepted.revision".to_owned(), revision.0.to_string()),
+            ])
+        };
+        let before = node::accepted(&row).map(accepted).unwrap_or_default();
+        write.note((PLATFORM, format!("nodes/{node}")), before, accepted(snapshot));
         let update = node::Entity::update_many()
             .col_expr(Column::AcceptedEpoch, Expr::value(snapshot.epoch.uuid()))
             .col_expr(Column::AcceptedRevision, Expr::value(snapshot.revision.0))
             .filter(Column::Role.eq(node.role.as_str()))
             .filter(Column::Name.eq(node.name.as_str()));
-        let done = update.exec(&self.db).await.map_err(store_error)?;
-        Ok(done.rows_affected > 0)
+        update.exec(&write.transaction).await.map_err(store_error)?;
+        write.commit(by).await?;
+        Ok(true)
     }
 
     async fn begin_epoch(&self, after: Epoch, next: Epoch) -> Result<(), StoreError> {
@@ -71,17 +88,14 @@ impl NodeReports for ConfigDb {
     }
 }
 
-/// What a row says. One that cannot be read, such as one of a newer control plane, must not hide the
-/// other nodes: no key could be activated then (I13).
+/// One report that nobody can read, such as of a role that a newer program knows, hides no other (I13).
 fn readable(row: node::Model) -> Option<NodeReport> {
-    let (role, name) = (row.role.clone(), row.name.clone());
-    match node::decode(row) {
-        Ok(report) => Some(report),
-        Err(error) => {
-            tracing::error!(node.role = role, node.name = name, %error, "a node's report is left out");
-            None
-        }
-    }
+    let id = format!("{}.{}", row.role, row.name);
+    let tell = |error: &Malformed| {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, node = id, "the report of a node cannot be read");
+    };
+    node::decode(row).inspect_err(tell).ok()
 }
 
 fn key(node: &NodeId) -> (String, String) {

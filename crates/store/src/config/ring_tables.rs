@@ -10,8 +10,8 @@ use sea_orm::{
     sea_query::Expr,
 };
 use turnbuckle_domain::{
-    Endpoint, EndpointId, Key, KeyRing, Revision, RotationPause, SealedRecord, Source, SourceId,
-    Timestamp,
+    Endpoint, EndpointId, Key, KeyRing, ResourceKind, Revision, RotationPause, SealedRecord,
+    Source, SourceId, Timestamp,
 };
 
 /// Whose ring it is, as rows name it.
@@ -72,6 +72,8 @@ pub(super) trait RingTables {
     const KEY_SECRET: <Self::Key as EntityTrait>::Column;
     const KEY_RETIRE_AT: <Self::Key as EntityTrait>::Column;
     const KEY_REVOKE_REASON: <Self::Key as EntityTrait>::Column;
+    /// What such rings are called.
+    const KIND: ResourceKind;
     /// Why the keys of a deleted owner are revoked.
     const OWNER_DELETED: &'static str;
 
@@ -92,6 +94,8 @@ pub(super) trait RingTables {
         key: &Key,
         place: &signing_key::Place,
     ) -> Result<<Self::Key as EntityTrait>::ActiveModel, Malformed>;
+    /// The owner of a key.
+    fn key_owner(row: &<Self::Key as EntityTrait>::Model) -> Uuid;
     /// Owner and key.
     fn decode_key(row: <Self::Key as EntityTrait>::Model) -> Result<(Uuid, Key), Malformed>;
     /// The sealed secret of a row that has one, in its place.
@@ -116,6 +120,7 @@ impl RingTables for OfEndpoints {
     const KEY_SECRET: signing_key::Column = signing_key::Column::Secret;
     const KEY_RETIRE_AT: signing_key::Column = signing_key::Column::RetireAtUs;
     const KEY_REVOKE_REASON: signing_key::Column = signing_key::Column::RevokeReason;
+    const KIND: ResourceKind = ResourceKind::KeyRing;
     const OWNER_DELETED: &'static str = "endpoint deleted";
 
     fn id(id: Uuid) -> EndpointId {
@@ -165,6 +170,10 @@ impl RingTables for OfEndpoints {
         signing_key::encode(key, place)
     }
 
+    fn key_owner(row: &signing_key::Model) -> Uuid {
+        row.endpoint_id
+    }
+
     fn decode_key(row: signing_key::Model) -> Result<(Uuid, Key), Malformed> {
         Ok((row.endpoint_id, signing_key::decode(row)?))
     }
@@ -193,6 +202,7 @@ impl RingTables for OfSources {
     const KEY_SECRET: verification_key::Column = verification_key::Column::Secret;
     const KEY_RETIRE_AT: verification_key::Column = verification_key::Column::RetireAtUs;
     const KEY_REVOKE_REASON: verification_key::Column = verification_key::Column::RevokeReason;
+    const KIND: ResourceKind = ResourceKind::SourceKeyRing;
     const OWNER_DELETED: &'static str = "source deleted";
 
     fn id(id: Uuid) -> SourceId {
@@ -230,6 +240,10 @@ impl RingTables for OfSources {
         place: &signing_key::Place,
     ) -> Result<verification_key::ActiveModel, Malformed> {
         Ok(signing_key::encode(key, place)?.into())
+    }
+
+    fn key_owner(row: &verification_key::Model) -> Uuid {
+        row.source_id
     }
 
     fn decode_key(row: verification_key::Model) -> Result<(Uuid, Key), Malformed> {

@@ -2,6 +2,8 @@
 //! of owner; [`RingTables`] says where.
 
 use super::{
+    aside::{Aside, Place},
+    cell::Malformed,
     entity::{endpoint, signing_key, source},
     ring_tables::{OfEndpoints, OfSources, RingOwner, RingTables},
     rules,
@@ -205,10 +207,12 @@ pub(super) async fn read<T: RingTables>(
     Ok(Some(T::decode_ring(&ring, keys)))
 }
 
-/// Rings of live owners that changed after a revision, oldest change first.
+/// Rings of live owners that changed after a revision, oldest change first. One with a key that cannot
+/// be read is set aside as a whole: with fewer keys it would be another ring.
 pub(super) async fn changed_since<T: RingTables>(
     db: &impl ConnectionTrait,
     known: Revision,
+    aside: &mut Aside,
 ) -> Result<Vec<(T::Id, KeyRing)>, StoreError> {
     let changed = T::Ring::find()
         .filter(T::RING_REVISION.gt(known.0))
@@ -216,19 +220,42 @@ pub(super) async fn changed_since<T: RingTables>(
     let owners = changed.clone().select_only().column(T::RING_OWNER).into_query();
     let keys =
         T::Key::find().filter(T::KEY_OWNER.in_subquery(owners)).order_by_asc(T::KEY_POSITION);
-    let mut keys_of: HashMap<Uuid, Vec<Key>> = HashMap::new();
+    let mut keys_of: HashMap<Uuid, Result<Vec<Key>, Malformed>> = HashMap::new();
     for row in keys.all(db).await.map_err(store_error)? {
-        let (owner, key) = T::decode_key(row)?;
-        keys_of.entry(owner).or_default().push(key);
+        let known = keys_of.entry(T::key_owner(&row)).or_insert_with(|| Ok(Vec::new()));
+        match (T::decode_key(row), &mut *known) {
+            (Ok((_, key)), Ok(keys)) => keys.push(key),
+            (Err(malformed), _) => *known = Err(malformed),
+            (Ok(_), Err(_)) => {}
+        }
     }
     let rings = changed.order_by_asc(T::RING_REVISION).order_by_asc(T::RING_OWNER);
     let rings = rings.all(db).await.map_err(store_error)?;
-    let with_keys = rings.iter().map(|row| {
+    let mut readable = Vec::with_capacity(rings.len());
+    for row in &rings {
         let owner = T::owner(row);
-        let keys = keys_of.remove(&owner).unwrap_or_default();
-        (T::id(owner), T::decode_ring(row, keys))
-    });
-    Ok(with_keys.collect())
+        match keys_of.remove(&owner).unwrap_or(Ok(Vec::new())) {
+            Ok(keys) => readable.push((T::id(owner), T::decode_ring(row, keys))),
+            Err(malformed) => {
+                let ring = T::decode_ring(row, Vec::new());
+                let name = owner_name::<T>(db, owner).await?;
+                let revision = ring.revision.0;
+                aside.put(T::KIND, Place { id: owner, name, revision, deleted: false }, &malformed);
+            }
+        }
+    }
+    Ok(readable)
+}
+
+/// The last part of an owner's name, whatever else its row holds.
+async fn owner_name<T: RingTables>(
+    db: &impl ConnectionTrait,
+    owner: Uuid,
+) -> Result<String, StoreError> {
+    let named = T::Owner::find().filter(T::Owner::ID.eq(owner)).select_only();
+    let name: Option<String> =
+        named.column(T::Owner::NAME).into_tuple().one(db).await.map_err(store_error)?;
+    Ok(name.unwrap_or_default())
 }
 
 fn live_owners<T: RingTables>() -> SelectStatement {

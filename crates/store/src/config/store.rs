@@ -487,9 +487,10 @@ impl ConfigStore for ConfigDb {
         &self,
         source: Source,
         expected: Revision,
+        ring: Option<Revision>,
         by: &ChangeContext,
     ) -> Result<Source, Error> {
-        sources::update((&self.db, &self.quotas), &source, expected, by).await
+        sources::update((&self.db, &self.quotas), &source, (expected, ring), by).await
     }
 
     async fn delete_source(

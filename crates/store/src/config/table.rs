@@ -1,13 +1,17 @@
 //! What the tables of named, revisioned, soft-deleted resources have in common.
 
-use super::cell::{self, Malformed};
+use super::{
+    aside::{Aside, Place},
+    cell::{self, Malformed},
+};
 use crate::error::store_error;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait as _, ConnectionTrait, EntityTrait, IntoActiveModel,
-    QueryFilter as _, QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
+    ModelTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _, Select, Value,
+    prelude::Uuid,
 };
 use turnbuckle_domain::{
-    Audited, Deletable, Error, Meta, ResourceId, Revision, StoreError, TenantId,
+    Audited, Deletable, Error, Meta, ResourceId, ResourceKind, Revision, StoreError, TenantId,
 };
 
 /// How a resource is found.
@@ -32,6 +36,8 @@ pub(super) trait Table:
 
     /// Second to last part of a resource's name.
     const COLLECTION: &'static str;
+    /// What its rows are called where configuration is followed.
+    const KIND: ResourceKind;
     const ID: Self::Column;
     /// None for tenants themselves.
     const TENANT: Option<Self::Column>;
@@ -129,10 +135,12 @@ pub(super) async fn live_by_id<E: Table>(
     }
 }
 
-/// Rows changed after a revision, oldest change first. Who knows nothing needs no tombstones.
+/// Rows changed after a revision, oldest change first. Who knows nothing needs no tombstones. Rows that
+/// cannot be read are set aside.
 pub(super) async fn changed_since<E: Table>(
     db: &impl ConnectionTrait,
     known: Revision,
+    aside: &mut Aside,
 ) -> Result<Vec<Deletable<E::Resource>>, StoreError> {
     let mut rows = E::find().filter(E::REVISION.gt(known.0));
     if known == Revision::ZERO {
@@ -140,5 +148,35 @@ pub(super) async fn changed_since<E: Table>(
     }
     let rows = rows.order_by_asc(E::REVISION).order_by_asc(E::ID).all(db).await;
     let rows = rows.map_err(store_error)?;
-    rows.into_iter().map(|row| Ok(E::decode(row)?)).collect()
+    let mut readable = Vec::with_capacity(rows.len());
+    for row in rows {
+        let place = place::<E>(&row);
+        match E::decode(row) {
+            Ok(row) => readable.push(row),
+            Err(malformed) => aside.put(E::KIND, place, &malformed),
+        }
+    }
+    Ok(readable)
+}
+
+/// What a row is, also one that cannot be read otherwise.
+fn place<E: Table>(row: &E::Model) -> Place {
+    let text = |value: Value| match value {
+        Value::String(text) => text.unwrap_or_default(),
+        _ => String::new(),
+    };
+    let number = |value: Value| match value {
+        Value::BigInt(number) => number,
+        _ => None,
+    };
+    let id = match row.get(E::ID) {
+        Value::Uuid(id) => id.unwrap_or_default(),
+        _ => Uuid::nil(),
+    };
+    Place {
+        id,
+        name: text(row.get(E::NAME)),
+        revision: number(row.get(E::REVISION)).unwrap_or_default(),
+        deleted: number(row.get(E::DELETED)).is_some(),
+    }
 }

@@ -1,10 +1,10 @@
 //! Deleted resources: found, brought back, purged.
 
 use super::{
-    ConfigDb,
-    cell::{self, HiddenText},
-    entity::{endpoint, event_type, retry_policy, subscription, tenant},
-    ring_tables::OfEndpoints,
+    ConfigDb, cell,
+    entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
+    keeps::Keeps,
+    ring_tables::{OfEndpoints, OfSources, RingTables},
     rings, rules,
     table::{Identity, Table, full_name, of_tenant},
     write::Write,
@@ -13,88 +13,13 @@ use crate::error::store_error;
 use async_trait::async_trait;
 use sea_orm::{
     ColumnTrait as _, Condition, ConnectionTrait, EntityTrait, ModelTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, QueryTrait as _, Value,
-    prelude::Uuid,
-    sea_query::{Expr, SimpleExpr},
+    QueryOrder as _, QuerySelect as _, QueryTrait as _, Value, prelude::Uuid, sea_query::Expr,
 };
 use turnbuckle_domain::{
     Audited as _, ChangeContext, Endpoint, EndpointId, Error, EventType, EventTypeId, Fields, Kept,
-    KeptPlace, Precondition, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Subscription,
-    SubscriptionId, Tenant, TenantId, Timestamp, Tombstones,
+    KeptPlace, Precondition, ResourceId, RetryPolicy, RetryPolicyId, Source, SourceId,
+    Subscription, SubscriptionId, Tenant, TenantId, Timestamp, Tombstones,
 };
-
-/// What stands in the place of a purged URL: a name that leads nowhere, by its top-level domain.
-const PURGED_URL: &str = "https://purged.invalid/";
-/// What stands in the place of purged pairs.
-const NO_PAIRS: &str = "{}";
-/// What stands in the place of purged patterns.
-const NO_PATTERNS: &str = "[]";
-
-/// A kind of resource that stays for a while when it is deleted.
-pub(super) trait Keeps: Table {
-    const PURGED: Self::Column;
-
-    /// The id as resources show it.
-    fn uid(id: Uuid) -> String;
-
-    /// What a purge writes over its settings.
-    fn blank() -> Vec<(Self::Column, SimpleExpr)>;
-}
-
-impl Keeps for endpoint::Entity {
-    const PURGED: Self::Column = endpoint::Column::PurgedAtUs;
-
-    fn uid(id: Uuid) -> String {
-        EndpointId::from_uuid(id).to_string()
-    }
-
-    fn blank() -> Vec<(Self::Column, SimpleExpr)> {
-        vec![
-            (endpoint::Column::DisplayName, Expr::value("")),
-            (endpoint::Column::Url, Expr::value(HiddenText(PURGED_URL.to_owned()))),
-            (endpoint::Column::Headers, Expr::value(HiddenText(NO_PAIRS.to_owned()))),
-            (endpoint::Column::HeaderPrefix, Expr::value("")),
-            // A reason is there as long as the state says so. Neither brings it back to life.
-            (endpoint::Column::State, Expr::value("active")),
-            (endpoint::Column::DisableReason, Expr::value(None::<String>)),
-            (endpoint::Column::Labels, Expr::value(NO_PAIRS)),
-        ]
-    }
-}
-
-impl Keeps for subscription::Entity {
-    const PURGED: Self::Column = subscription::Column::PurgedAtUs;
-
-    fn uid(id: Uuid) -> String {
-        SubscriptionId::from_uuid(id).to_string()
-    }
-
-    fn blank() -> Vec<(Self::Column, SimpleExpr)> {
-        vec![
-            (subscription::Column::Patterns, Expr::value(NO_PATTERNS)),
-            (subscription::Column::Filter, Expr::value(None::<String>)),
-            (subscription::Column::Channels, Expr::value(None::<String>)),
-            (subscription::Column::Labels, Expr::value(NO_PAIRS)),
-        ]
-    }
-}
-
-impl Keeps for retry_policy::Entity {
-    const PURGED: Self::Column = retry_policy::Column::PurgedAtUs;
-
-    fn uid(id: Uuid) -> String {
-        RetryPolicyId::from_uuid(id).to_string()
-    }
-
-    fn blank() -> Vec<(Self::Column, SimpleExpr)> {
-        // The default rule always has this form.
-        let rule = serde_json::to_string(&RetryRule::default()).unwrap_or_default();
-        vec![
-            (retry_policy::Column::Rule, Expr::value(rule)),
-            (retry_policy::Column::Labels, Expr::value(NO_PAIRS)),
-        ]
-    }
-}
 
 /// A row with the time of its deletion.
 fn kept<E: Table>(row: E::Model) -> Result<Kept<E::Resource>, Error> {
@@ -188,7 +113,7 @@ impl Write {
         Ok(found)
     }
 
-    /// Brings back what was deleted along with an endpoint: in the same change. Says how many.
+    /// Brings back what was deleted along with an endpoint, in the same change; says how many came.
     async fn unbury_subscriptions(
         &mut self,
         parent: &str,
@@ -241,7 +166,8 @@ impl Write {
             .col_expr(E::UPDATED, Expr::value(now.micros()))
             .col_expr(E::REVISION, Expr::value(self.revision.0))
             .filter(which);
-        Ok(update.exec(&self.transaction).await.map_err(store_error)?.rows_affected)
+        let done = update.exec(&self.transaction).await.map_err(store_error)?;
+        Ok(done.rows_affected)
     }
 
     /// Overwrites the tombstone that was deleted first, when that was before this time. Says its name
@@ -287,17 +213,18 @@ impl Write {
 }
 
 impl ConfigDb {
-    async fn purge_endpoint(
+    /// Purges a resource that owns a ring, with the material of its keys.
+    async fn purge_owner<T: RingTables<Owner: Keeps>>(
         &self,
         deleted_before: Timestamp,
         by: &ChangeContext,
     ) -> Result<Option<String>, Error> {
         let mut write = Write::begin(&self.db).await?;
-        let purged = write.purge_first::<endpoint::Entity>(deleted_before, by.at).await?;
+        let purged = write.purge_first::<T::Owner>(deleted_before, by.at).await?;
         let Some((name, id)) = purged else {
             return Ok(None);
         };
-        rings::wipe::<OfEndpoints>(&mut write, id, by.at).await?;
+        rings::wipe::<T>(&mut write, id, by.at).await?;
         write.commit(by).await?;
         Ok(Some(name))
     }
@@ -383,7 +310,6 @@ impl Tombstones for ConfigDb {
             write.note_along(Fields::new(), ring.fields());
         }
         rings::touch::<OfEndpoints>(&write, live.id.uuid()).await?;
-        // What was there already stays, also above a quota that was lowered meanwhile.
         if write.unbury_subscriptions(&parent, endpoint, now).await? > 0 {
             rules::quota::<subscription::Entity>(&write, &parent, live.tenant, &self.quotas)
                 .await?;
@@ -471,13 +397,60 @@ impl Tombstones for ConfigDb {
         Ok(live)
     }
 
+    async fn kept_source(
+        &self,
+        tenant: TenantId,
+        id: SourceId,
+    ) -> Result<Option<Kept<Source>>, Error> {
+        kept_unpurged::<source::Entity>(&self.db, tenant, id.uuid()).await
+    }
+
+    async fn deleted_source(
+        &self,
+        tenant: TenantId,
+        slug: &ResourceId,
+    ) -> Result<Option<Kept<Source>>, Error> {
+        deleted_last::<source::Entity>(&self.db, tenant, slug.as_str()).await
+    }
+
+    async fn kept_sources(
+        &self,
+        tenant: TenantId,
+        after: Option<&KeptPlace>,
+        limit: u16,
+    ) -> Result<Vec<Kept<Source>>, Error> {
+        kept_list::<source::Entity>(&self.db, tenant, after, limit).await
+    }
+
+    async fn undelete_source(
+        &self,
+        source: &Source,
+        now: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Source, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let parent = write.tenant_name(source.tenant).await?;
+        let live = write.unbury::<source::Entity>(&parent, source, now).await?;
+        rules::quota::<source::Entity>(&write, &parent, live.tenant, &self.quotas).await?;
+        let id = live.id.uuid();
+        if let Some(ring) = rings::read::<OfSources>(&write.transaction, id).await? {
+            write.note_along(Fields::new(), ring.fields());
+        }
+        rings::touch::<OfSources>(&write, id).await?;
+        write.commit(by).await?;
+        Ok(live)
+    }
+
     async fn purge_one(
         &self,
         deleted_before: Timestamp,
         by: &ChangeContext,
     ) -> Result<Option<String>, Error> {
         if self.is_due::<endpoint::Entity>(deleted_before).await? {
-            return self.purge_endpoint(deleted_before, by).await;
+            return self.purge_owner::<OfEndpoints>(deleted_before, by).await;
+        }
+        if self.is_due::<source::Entity>(deleted_before).await? {
+            return self.purge_owner::<OfSources>(deleted_before, by).await;
         }
         if self.is_due::<subscription::Entity>(deleted_before).await? {
             return self.purge_simple::<subscription::Entity>(deleted_before, by).await;
@@ -488,6 +461,3 @@ impl Tombstones for ConfigDb {
         Ok(None)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@ use super::{
     ConfigDb,
     cell::{self, Malformed},
     entity::{key_answers, key_usage, signing_key},
+    source_usage,
 };
 use crate::{error::store_error, immediate::begin_write};
 use async_trait::async_trait;
@@ -16,8 +17,8 @@ use sea_orm::{
 };
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    AnswerCounts, EndpointId, KeyPlace, KeyState, KeyTest, KeyUsageStore, KeyUse, RingUsage,
-    Signers, StoreError, TenantId, Timestamp,
+    AnswerCounts, EndpointId, KeyPlace, KeyState, KeyTest, KeyUsageStore, KeyUse, KeyVerifications,
+    RingUsage, Signers, SourceId, StoreError, TenantId, Timestamp,
 };
 
 /// The row that an insert could not add.
@@ -79,18 +80,18 @@ impl Sums {
     }
 }
 
-fn count(column: &'static str, value: u64) -> Result<i64, Malformed> {
+pub(super) fn count(column: &'static str, value: u64) -> Result<i64, Malformed> {
     cell::expect(column, value.try_into().ok())
 }
 
 /// The column of the row that is there, plus that of the row that was to be added.
-fn sum<C: IdenStatic + Copy + 'static>(table: &'static str, column: C) -> Expr {
+pub(super) fn sum<C: IdenStatic + Copy + 'static>(table: &'static str, column: C) -> Expr {
     let there = Expr::col((Alias::new(table), Alias::new(column.as_str())));
     there.add(Expr::col((Alias::new(NEW), Alias::new(column.as_str()))))
 }
 
 /// The later one of the two; one that is not there is earlier than all.
-fn latest<C: IdenStatic + Copy + 'static>(table: &'static str, column: C) -> Expr {
+pub(super) fn latest<C: IdenStatic + Copy + 'static>(table: &'static str, column: C) -> Expr {
     let there = Expr::col((Alias::new(table), Alias::new(column.as_str())));
     let new = Expr::col((Alias::new(NEW), Alias::new(column.as_str())));
     CaseStatement::new().case(there.clone().gt(new.clone()), there).finally(new).into()
@@ -216,6 +217,18 @@ impl KeyUsageStore for ConfigDb {
         })
     }
 
+    async fn add_key_verifications(&self, uses: &[KeyVerifications]) -> Result<(), StoreError> {
+        source_usage::add(&self.db, uses).await
+    }
+
+    async fn source_usage(
+        &self,
+        tenant: TenantId,
+        source: SourceId,
+    ) -> Result<RingUsage, StoreError> {
+        source_usage::of(&self.db, tenant, source).await
+    }
+
     async fn open_rotations(
         &self,
         now: Timestamp,
@@ -248,6 +261,6 @@ impl KeyUsageStore for ConfigDb {
         let gone = key_usage::Entity::delete_many()
             .filter(key_usage::Column::KeyId.not_in_subquery(known.into_query()));
         gone.exec(&self.db).await.map_err(store_error)?;
-        Ok(())
+        source_usage::forget(&self.db).await
     }
 }

@@ -8,13 +8,12 @@ use super::{
 use crate::error::store_error;
 use event_type_version::{Column, Entity};
 use sea_orm::{
-    ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, Select, prelude::Uuid,
+    ColumnTrait as _, ConnectionTrait, DbBackend, PaginatorTrait as _, QueryFilter as _,
+    QueryOrder as _, QuerySelect as _, Select, prelude::Uuid, sea_query::Expr,
 };
 use turnbuckle_domain::{
-    Compatibility, Deletable, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
-    Fields, Precondition, Revision, StoreError, TenantId, Timestamp, VersionName, VersionsSeen,
-    version_limits,
+    Compatibility, Error, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId, Fields,
+    Precondition, Revision, TenantId, Timestamp, VersionName, VersionsSeen, version_limits,
 };
 
 fn live(tenant: TenantId, event_type: EventTypeId) -> Select<Entity> {
@@ -111,12 +110,39 @@ pub(super) async fn may_follow(
     let count = live(version.tenant, version.event_type).count(&write.transaction);
     let count = usize::try_from(count.await.map_err(store_error)?).unwrap_or(usize::MAX);
     if count < version_limits::VERSIONS {
-        return Ok(());
+        return schemas_have_room(write, version).await;
     }
     Err(Error::Precondition {
         kind: Precondition::TooManyVersions,
         subject: name.clone(),
         message: format!("{name} has {count} versions and can have no more: delete old ones first"),
+    })
+}
+
+/// The tenant's schemas together are not larger than every node can hold. Reads the lengths of all of
+/// them, which are kept beside the texts: some milliseconds for thousands, and versions are made rarely.
+async fn schemas_have_room(write: &Write, version: &EventTypeVersion) -> Result<(), Error> {
+    let sum = match write.transaction.get_database_backend() {
+        DbBackend::Postgres => "coalesce(sum(octet_length(schema)), 0)",
+        _ => "coalesce(sum(length(cast(schema as blob))), 0)",
+    };
+    let all =
+        of_tenant::<Entity>(Some(version.tenant.uuid())).filter(Column::DeletedAtUs.is_null());
+    let bytes = all.select_only().column_as(Expr::cust(sum), "bytes").into_tuple::<i64>();
+    let bytes = bytes.one(&write.transaction).await.map_err(store_error)?.unwrap_or_default();
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(version.schema.len());
+    let most = version_limits::TENANT_SCHEMA_BYTES;
+    if bytes <= most {
+        return Ok(());
+    }
+    let subject = write.tenant_name(version.tenant).await?;
+    Err(Error::Precondition {
+        kind: Precondition::TooManyVersions,
+        message: format!(
+            "the schemas of {subject} would have {bytes} bytes together and can have {most}: delete \
+             versions that nobody publishes any more first"
+        ),
+        subject,
     })
 }
 
@@ -161,26 +187,4 @@ pub(super) async fn bury_of_type(
         .collect();
     write.note_along(along, Fields::new());
     write.bury_rows::<Entity>(Column::EventTypeId, owner.id.uuid(), now).await
-}
-
-/// Rows changed after a revision. One that this program cannot read is left out and told: its last
-/// readable state stays in use, and it holds nothing else back (I13).
-pub(super) async fn changed_since(
-    db: &impl ConnectionTrait,
-    known: Revision,
-) -> Result<Vec<Deletable<EventTypeVersion>>, StoreError> {
-    let mut rows = Entity::find().filter(Column::Revision.gt(known.0));
-    if known == Revision::ZERO {
-        rows = rows.filter(Column::DeletedAtUs.is_null());
-    }
-    let rows = rows.order_by_asc(Column::Revision).order_by_asc(Column::Id).all(db).await;
-    let readable = |row: event_type_version::Model| {
-        let id = EventTypeVersionId::from_uuid(row.id);
-        let tell = |error: &super::cell::Malformed| {
-            let error = error as &dyn std::error::Error;
-            tracing::error!(error, %id, "a version of an event type cannot be read");
-        };
-        Entity::decode(row).inspect_err(tell).ok()
-    };
-    Ok(rows.map_err(store_error)?.into_iter().filter_map(readable).collect())
 }

@@ -1,12 +1,13 @@
 //! What nodes report, and the epoch of the configuration.
 
-use crate::common::{at, id, on_both_backends};
+use crate::common::{at, by, id, on_both_backends};
 use crate::fixture::Fixture;
 use sea_orm::ConnectionTrait as _;
 use std::time::Duration;
 use turnbuckle_domain::{
-    ConfigPosition, ConfigSource as _, Epoch, HeldSnapshot, NodeId, NodeReport, NodeReports as _,
-    NodeRole, RefusedResource, Revision, Timestamp, node_limits,
+    AuditFilter, AuditTrail as _, ConfigPosition, ConfigSource as _, Epoch, HeldSnapshot, NodeId,
+    NodeReport, NodeReports as _, NodeRole, PLATFORM, RefusedResource, Revision, Timestamp,
+    node_limits,
 };
 use uuid::Uuid;
 
@@ -14,6 +15,7 @@ on_both_backends!(
     a_report_takes_the_place_of_the_one_before,
     nodes_that_are_silent_are_left_out_and_then_forgotten,
     an_accepted_snapshot_outlives_reports,
+    whoever_accepts_a_snapshot_is_in_the_record,
     a_report_that_cannot_be_read_hides_no_other,
     an_epoch_is_random_and_begins_anew_once,
 );
@@ -85,17 +87,55 @@ async fn an_accepted_snapshot_outlives_reports(fixture: &Fixture) {
     let config = &fixture.config;
     let one = report("web-1", NodeRole::Delivery);
     let snapshot = ConfigPosition { epoch: epoch(2), revision: Revision(3) };
-    assert!(!config.accept_snapshot(&one.id(), snapshot).await.unwrap(), "nobody of that name");
+    assert!(
+        !config.accept_snapshot(&one.id(), snapshot, &by()).await.unwrap(),
+        "nobody of that name"
+    );
     config.report_node(&one).await.unwrap();
     config.report_node(&report("web-2", NodeRole::Delivery)).await.unwrap();
     let other_role = NodeId { role: NodeRole::Ingress, ..one.id() };
-    assert!(!config.accept_snapshot(&other_role, snapshot).await.unwrap());
-    assert!(config.accept_snapshot(&one.id(), snapshot).await.unwrap());
+    assert!(!config.accept_snapshot(&other_role, snapshot, &by()).await.unwrap());
+    assert!(config.accept_snapshot(&one.id(), snapshot, &by()).await.unwrap());
     for _ in 0..2 {
         assert_eq!(config.report_node(&one).await.unwrap(), Some(snapshot));
     }
     let two = report("web-2", NodeRole::Delivery);
     assert_eq!(config.report_node(&two).await.unwrap(), None, "it was not asked about this one");
+}
+
+async fn whoever_accepts_a_snapshot_is_in_the_record(fixture: &Fixture) {
+    let config = &fixture.config;
+    let one = report("web-1", NodeRole::Delivery);
+    let snapshot = ConfigPosition { epoch: epoch(2), revision: Revision(3) };
+    let record = async || {
+        let all = AuditFilter::default();
+        config.audit_entries(PLATFORM, &all, None, 10).await.unwrap()
+    };
+    assert!(!config.accept_snapshot(&one.id(), snapshot, &by()).await.unwrap());
+    assert!(record().await.is_empty(), "nothing was accepted");
+    config.report_node(&one).await.unwrap();
+    config.accept_snapshot(&one.id(), snapshot, &by()).await.unwrap();
+    let next = ConfigPosition { revision: Revision(4), ..snapshot };
+    config.accept_snapshot(&one.id(), next, &by()).await.unwrap();
+    let entries = record().await;
+    assert_eq!(entries.len(), 2);
+    assert_eq!(
+        (entries[0].resource.as_str(), entries[0].subject.as_str()),
+        ("nodes/delivery.web-1", "alice")
+    );
+    let change = &entries[0].changes[0];
+    assert_eq!(change.field, "accepted.revision");
+    assert_eq!((change.before.as_deref(), change.after.as_deref()), (Some("3"), Some("4")));
+}
+
+async fn a_report_that_cannot_be_read_hides_no_other(fixture: &Fixture) {
+    let config = &fixture.config;
+    config.report_node(&report("web-1", NodeRole::Delivery)).await.unwrap();
+    config.report_node(&report("web-2", NodeRole::Delivery)).await.unwrap();
+    let damage = "update node set refused = '{' where name = 'web-1'";
+    fixture.db.execute_unprepared(damage).await.unwrap();
+    let seen = config.nodes(Timestamp::EPOCH).await.unwrap();
+    assert_eq!(seen, [report("web-2", NodeRole::Delivery)]);
 }
 
 async fn an_epoch_is_random_and_begins_anew_once(fixture: &Fixture) {

@@ -80,7 +80,8 @@ async fn sources_have_their_own_bound_and_a_deleted_one_makes_room(fixture: &Fix
     assert_eq!(refused(create("b").await), expected);
     assert_eq!(fixture.revision().await, before);
     // What is there can still be changed, and others have as many.
-    let first = config.update_source(first.clone(), first.meta.revision, &by()).await.unwrap();
+    let first =
+        config.update_source(first.clone(), first.meta.revision, None, &by()).await.unwrap();
     config.create_source(source(other.id, "a"), KeyRing::default(), &by()).await.unwrap();
     config.delete_source(&first, at(9), &by()).await.unwrap();
     create("b").await.unwrap();

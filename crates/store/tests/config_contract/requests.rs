@@ -99,12 +99,12 @@ async fn sources_and_their_paths_are_remembered(fixture: &Fixture) {
 
     let request = requested(Uuid::now_v7(), 7);
     let seen = git.meta.revision;
-    let rotated = config.update_source(git.clone(), seen, &request).await.unwrap();
+    let rotated = config.update_source(git.clone(), seen, None, &request).await.unwrap();
     let found = config.made_before(Some(acme.id), &request).await.unwrap().unwrap();
     assert_eq!((found.id, found.key), (git.id.uuid(), None));
     // A repeat is told from a writer whose etag is old, and from one whose etag is not.
     for revision in [seen, rotated.meta.revision] {
-        let again = config.update_source(git.clone(), revision, &request).await;
+        let again = config.update_source(git.clone(), revision, None, &request).await;
         assert_eq!(refusal(again).0, "ALREADY_EXISTS");
     }
 }

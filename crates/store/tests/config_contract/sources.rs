@@ -18,7 +18,7 @@ on_both_backends!(
     a_path_leads_to_one_source_of_all_tenants,
     a_ring_verifies_and_keeps_its_states,
     of_two_concurrent_rotations_of_a_source_one_is_stale_and_no_key_is_lost,
-    the_keys_of_a_deleted_source_lose_their_material,
+    the_keys_of_a_deleted_source_verify_nothing_and_stay_sealed,
     a_tenant_with_sources_is_not_deleted,
     no_tenant_sees_the_sources_of_another,
     a_delta_holds_changed_sources_and_rings,
@@ -56,6 +56,7 @@ pub(crate) fn source(tenant: TenantId, slug: &str) -> Source {
             },
             ..SourceSettings::default()
         },
+        disabled: None,
         labels: labels(),
         meta: meta(),
     }
@@ -116,13 +117,16 @@ async fn a_source_can_be_changed_and_its_name_is_free_when_it_is_deleted(fixture
     github.settings.answers.accepted = 200;
     github.scheme = SchemeChoice::Custom(SchemeDocument::new("{}").unwrap());
     github.path.rotate(token(), Duration::ZERO, at(9));
-    let github = config.update_source(github, before, &by()).await.unwrap();
+    let unseen = config.update_source(github.clone(), before, None, &by()).await;
+    let ring = "tenants/acme/sources/github/keyRing".to_owned();
+    assert_eq!(refusal(unseen), ("ETAG_MISMATCH", ring));
+    let github = config.update_source(github, before, Some(before), &by()).await.unwrap();
     assert_eq!(config.source(acme.id, &github.slug).await.unwrap(), Some(github.clone()));
-    let stale = config.update_source(github.clone(), before, &by()).await;
+    let stale = config.update_source(github.clone(), before, None, &by()).await;
     assert_eq!(refusal(stale), ("ETAG_MISMATCH", "tenants/acme/sources/github".to_owned()));
     let revision = config.delete_source(&github, at(9), &by()).await.unwrap();
     assert_eq!(config.source(acme.id, &github.slug).await.unwrap(), None);
-    let late = config.update_source(github.clone(), revision, &by()).await;
+    let late = config.update_source(github.clone(), revision, None, &by()).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
     made(fixture, &acme, "github").await;
 }
@@ -191,7 +195,7 @@ async fn of_two_concurrent_rotations_of_a_source_one_is_stale_and_no_key_is_lost
     assert!(after.keys.iter().any(|key| key.id == before.keys[0].id && key.secret.is_some()));
 }
 
-async fn the_keys_of_a_deleted_source_lose_their_material(fixture: &Fixture) {
+async fn the_keys_of_a_deleted_source_verify_nothing_and_stay_sealed(fixture: &Fixture) {
     let config = &fixture.config;
     let acme = fixture.tenant("acme").await;
     let github = made(fixture, &acme, "github").await;
@@ -210,9 +214,9 @@ async fn the_keys_of_a_deleted_source_lose_their_material(fixture: &Fixture) {
     let late = config.update_key_ring(acme.id, owner, ring.clone(), ring.revision, &by()).await;
     assert_eq!(refusal(late).0, "NOT_FOUND");
     for (question, answer) in [
-        ("select count(*) from verification_key where secret is not null", 1),
+        ("select count(*) from verification_key where secret is not null", 3),
         ("select count(*) from verification_key where revoke_reason = 'leaked'", 1),
-        ("select count(*) from verification_key where revoke_reason = 'source deleted'", 1),
+        ("select count(*) from verification_key where revoke_reason = 'source deleted'", 0),
     ] {
         let asked = Statement::from_string(fixture.db.get_database_backend(), question);
         let row = fixture.db.query_one_raw(asked).await.unwrap().unwrap();
@@ -249,7 +253,7 @@ async fn no_tenant_sees_the_sources_of_another(fixture: &Fixture) {
     assert_eq!(refusal(foreign).0, "NOT_FOUND");
     let moved = Source { tenant: other.id, ..github };
     let expected = moved.meta.revision;
-    assert_eq!(refusal(config.update_source(moved, expected, &by()).await).0, "NOT_FOUND");
+    assert_eq!(refusal(config.update_source(moved, expected, None, &by()).await).0, "NOT_FOUND");
 }
 
 async fn a_delta_holds_changed_sources_and_rings(fixture: &Fixture) {
@@ -314,7 +318,7 @@ async fn the_record_of_a_source_holds_no_secret(fixture: &Fixture) {
     let before = github.meta.revision;
     github.path.rotate(token(), DAY, at(9));
     github.settings.answers.accepted = 204;
-    let github = config.update_source(github, before, &by()).await.unwrap();
+    let github = config.update_source(github, before, None, &by()).await.unwrap();
     config.delete_source(&github, at(9), &by()).await.unwrap();
     let entries = config.audit_entries(acme.id, &Default::default(), None, 10).await.unwrap();
     assert_eq!(entries.len(), 4);

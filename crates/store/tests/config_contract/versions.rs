@@ -2,7 +2,7 @@
 
 use crate::common::{at, by, on_both_backends};
 use crate::fixture::{Fixture, event_type, refusal, seen, version};
-use sea_orm::ConnectionTrait as _;
+use sea_orm::{ConnectionTrait as _, DbBackend};
 use std::sync::Arc;
 use turnbuckle_domain::{
     AuditFilter, AuditTrail as _, ChangeContext, Compatibility, ConfigSource as _,
@@ -18,6 +18,7 @@ on_both_backends!(
     a_taken_version_is_refused_until_it_is_deleted,
     the_latest_version_stays_while_the_type_asks_for_compatibility,
     an_event_type_has_a_bounded_number_of_versions,
+    the_schemas_of_a_tenant_are_bounded_together,
     versions_go_with_their_type_and_with_their_tenant,
     no_tenant_sees_or_makes_versions_of_another,
     followers_see_versions_come_and_go,
@@ -176,6 +177,42 @@ async fn an_event_type_has_a_bounded_number_of_versions(fixture: &Fixture) {
     let first = fixture.config.event_type_version(paid.tenant, paid.id, &first).await.unwrap();
     fixture.config.delete_event_type_version(&first.unwrap(), at(9), &by()).await.unwrap();
     make(fixture, &paid, "more", last.as_ref()).await;
+}
+
+async fn the_schemas_of_a_tenant_are_bounded_together(fixture: &Fixture) {
+    let (acme, paid) = paid(fixture).await;
+    let first = make(fixture, &paid, "1", None).await;
+    let other = fixture.config.create_event_type(event_type(acme.id, "order.sent"), &by()).await;
+    let other = other.unwrap();
+    // Filled by hand up to the last kilobytes: a type alone cannot have as many versions.
+    let (series, random_id, text) = match fixture.db.get_database_backend() {
+        DbBackend::Postgres => {
+            ("generate_series(1, 1024) s (n)", "gen_random_uuid()", "repeat('x', 65536)")
+        }
+        _ => (
+            "(with recursive s (n) as (select 1 union all select n + 1 from s where n < 1024) \
+             select n from s)",
+            "randomblob(16)",
+            "hex(zeroblob(32768))",
+        ),
+    };
+    let fill = format!(
+        "insert into event_type_version (id, tenant_id, event_type_id, version, schema, description, \
+         created_at_us, updated_at_us, revision) select {random_id}, v.tenant_id, v.event_type_id, \
+         'v' || n, {text}, '', 1, 1, 1 from event_type_version v, {series} where v.version = '1'"
+    );
+    fixture.db.execute_unprepared(&fill).await.unwrap();
+    let refused = try_make(fixture, version(&other, "1"), seen(&other, None)).await.unwrap_err();
+    assert!(refused.to_string().contains("schemas of tenants/acme"), "{refused}");
+    assert_eq!(refused.reason(), "TOO_MANY_VERSIONS");
+    // Another tenant has its own room, and so has this one once something is deleted.
+    let globex = fixture.tenant("globex").await;
+    let theirs = event_type(globex.id, "order.sent");
+    let theirs = fixture.config.create_event_type(theirs, &by()).await.unwrap();
+    make(fixture, &theirs, "1", None).await;
+    fixture.config.delete_event_type(&paid, at(9), &by()).await.unwrap();
+    make(fixture, &other, "1", None).await;
+    assert_eq!(first.event_type, paid.id);
 }
 
 async fn versions_go_with_their_type_and_with_their_tenant(fixture: &Fixture) {

@@ -6,6 +6,7 @@ use crate::{
         value::{self, WireMeta},
         wire_name::WireName as _,
     },
+    kept::Listed,
     names::SourceName,
     page::Page,
     source::{CreatedSource, SourceView},
@@ -61,6 +62,10 @@ pub(crate) fn message(view: &SourceView) -> v1::Source {
     let weaknesses = verification::scheme(&source.scheme)
         .map(|scheme| weaknesses(&scheme, &settings.dedup.event_id));
     let weaknesses = weaknesses.unwrap_or_default().into_iter();
+    let state = match source.disabled {
+        None => v1::SourceState::Active,
+        Some(_) => v1::SourceState::Disabled,
+    };
     v1::Source {
         name: name.to_string(),
         uid: value::uid(&source.meta, source.id),
@@ -87,6 +92,10 @@ pub(crate) fn message(view: &SourceView) -> v1::Source {
         etag: meta.etag,
         revision: meta.revision,
         verification_secret: String::new(),
+        state: state.into(),
+        disable_reason: source.disabled.clone().unwrap_or_default(),
+        delete_time: view.deleted_at.map(timestamp),
+        purge_time: value::purge_time(view.deleted_at),
     }
 }
 
@@ -96,8 +105,8 @@ pub(crate) fn created(created: &CreatedSource) -> v1::Source {
     v1::Source { verification_secret: secret.unwrap_or_default(), ..message(&created.view) }
 }
 
-pub(crate) fn messages(page: &Page<SourceView>) -> v1::ListSourcesResponse {
+pub(crate) fn messages(page: &Page<Listed<SourceView>>) -> v1::ListSourcesResponse {
     let (sources, next_page_token) =
-        page::messages(page, |view| view.source.slug.as_str(), message);
+        page::messages(page, |listed| listed.place.as_str(), |listed| message(&listed.row));
     v1::ListSourcesResponse { sources, next_page_token }
 }

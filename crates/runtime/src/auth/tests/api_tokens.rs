@@ -278,8 +278,8 @@ impl ConfigSource for Held {
     }
 
     async fn position(&self) -> Result<SourcePosition, StoreError> {
-        let epoch = self.delta.lock().unwrap().epoch;
-        let at = ConfigPosition { epoch, revision: self.revision().await? };
+        let delta = self.delta.lock().unwrap();
+        let at = ConfigPosition { epoch: delta.epoch, revision: delta.revision };
         Ok(SourcePosition { at, is_proven: true })
     }
 }
@@ -383,6 +383,25 @@ async fn a_follower_reads_all_anew_when_another_history_begins_at_whatever_revis
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert!(check(&tokens, 1, NOW).is_none(), "revoked in the history that counts");
     assert!(check(&tokens, 2, NOW).is_some() && check(&tokens, 3, NOW).is_some());
+    stop.cancel();
+    following.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_history_of_the_store_is_read_anew_though_its_revision_is_higher() {
+    let (held, tokens) = (Arc::new(Held::default()), ApiTokens::default());
+    let both = [token(1, None, Role::Viewer), token(2, None, Role::Viewer)];
+    *held.delta.lock().unwrap() = delta(1_000, &[], &both);
+    let source =
+        ObservedConfig::new(Arc::clone(&held) as _, tokens.clone(), Arc::new(Fixed(at(NOW))));
+    let (follower, _propagation) = ApiTokenFollower::start(source).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let following = tokio::spawn(follower.run(stop.clone()));
+    // It was set back, went on, and is past what was known: the first token was revoked on the way.
+    let epoch = Epoch::from_uuid(Uuid::from_u128(7));
+    *held.delta.lock().unwrap() = ConfigDelta { epoch, ..delta(1_010, &[], &both[1..]) };
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert!(check(&tokens, 1, NOW).is_none() && check(&tokens, 2, NOW).is_some());
     stop.cancel();
     following.await.unwrap();
 }

@@ -59,6 +59,8 @@ pub(super) const KINDS: [Kind; 6] = [
             "previousIngestPathExpireTime",
             "weaknesses",
             "verificationSecret",
+            "state",
+            "disableReason",
         ],
         references: &[],
     },

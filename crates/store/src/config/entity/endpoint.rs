@@ -7,7 +7,7 @@ use crate::config::{
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use std::time::Duration;
 use turnbuckle_domain::{
-    Deletable, Endpoint, EndpointId, EndpointState, HttpTarget, Meta, RetryPolicyId,
+    Deletable, Endpoint, EndpointId, EndpointState, HttpTarget, Meta, ResourceKind, RetryPolicyId,
     SignatureProfile, TenantId,
 };
 
@@ -48,6 +48,7 @@ impl Table for Entity {
     type Resource = Endpoint;
 
     const COLLECTION: &'static str = "endpoints";
+    const KIND: ResourceKind = ResourceKind::Endpoint;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Slug;

@@ -6,7 +6,8 @@ use crate::config::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Compatibility, Deletable, EventType, EventTypeId, Meta, TenantId, TypeName, UnknownVersion,
+    Compatibility, Deletable, EventType, EventTypeId, Meta, ResourceKind, TenantId, TypeName,
+    UnknownVersion,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -35,6 +36,7 @@ impl Table for Entity {
     type Resource = EventType;
 
     const COLLECTION: &'static str = "eventTypes";
+    const KIND: ResourceKind = ResourceKind::EventType;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::TypeName;

@@ -6,7 +6,8 @@ use crate::config::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Deletable, EventTypeId, EventTypeVersion, EventTypeVersionId, Meta, TenantId, VersionName,
+    Deletable, EventTypeId, EventTypeVersion, EventTypeVersionId, Meta, ResourceKind, TenantId,
+    VersionName,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -34,6 +35,7 @@ impl Table for Entity {
     type Resource = EventTypeVersion;
 
     const COLLECTION: &'static str = "versions";
+    const KIND: ResourceKind = ResourceKind::EventTypeVersion;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Version;

@@ -22,6 +22,7 @@ pub(super) mod retry_policy;
 pub(super) mod signing_key;
 pub(super) mod source;
 pub(super) mod source_key_ring;
+pub(super) mod source_key_usage;
 pub(super) mod subscription;
 pub(super) mod tenant;
 pub(super) mod verification_key;

@@ -5,7 +5,7 @@ use crate::config::{
     table::{Identity, Table},
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
-use turnbuckle_domain::{Deletable, Meta, RetryPolicy, RetryPolicyId, TenantId};
+use turnbuckle_domain::{Deletable, Meta, ResourceKind, RetryPolicy, RetryPolicyId, TenantId};
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "retry_policy")]
@@ -33,6 +33,7 @@ impl Table for Entity {
     type Resource = RetryPolicy;
 
     const COLLECTION: &'static str = "retryPolicies";
+    const KIND: ResourceKind = ResourceKind::RetryPolicy;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Slug;

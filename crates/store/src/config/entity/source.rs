@@ -6,8 +6,8 @@ use crate::config::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Deletable, IngestPath, IngestToken, Meta, SchemeChoice, SchemeDocument, Source, SourceId,
-    TenantId, Timestamp,
+    Deletable, IngestPath, IngestToken, Meta, ResourceKind, SchemeChoice, SchemeDocument, Source,
+    SourceId, TenantId, Timestamp,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -30,6 +30,8 @@ pub struct Model {
     pub created_at_us: i64,
     pub updated_at_us: i64,
     pub deleted_at_us: Option<i64>,
+    pub disable_reason: Option<String>,
+    pub purged_at_us: Option<i64>,
     pub revision: i64,
 }
 
@@ -42,6 +44,7 @@ impl Table for Entity {
     type Resource = Source;
 
     const COLLECTION: &'static str = "sources";
+    const KIND: ResourceKind = ResourceKind::Source;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Slug;
@@ -88,6 +91,8 @@ impl Table for Entity {
             created_at_us: Set(resource.meta.created_at.micros()),
             updated_at_us: Set(resource.meta.updated_at.micros()),
             deleted_at_us: Set(None),
+            disable_reason: Set(resource.disabled.clone()),
+            purged_at_us: Set(None),
             revision: Set(resource.meta.revision.0),
         })
     }
@@ -106,6 +111,7 @@ impl Table for Entity {
             },
             public_url: row.public_url.map(|url| url.0),
             settings: cell::expect("settings", serde_json::from_str(&row.settings).ok())?,
+            disabled: row.disable_reason,
             labels: cell::labels(&row.labels)?,
             meta: cell::meta(row.created_at_us, row.updated_at_us, row.revision),
         };

@@ -9,7 +9,8 @@ use crate::{
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
 use turnbuckle_domain::{
-    Deletable, EndpointId, Filter, Meta, PayloadFormat, Subscription, SubscriptionId, TenantId,
+    Deletable, EndpointId, Filter, Meta, PayloadFormat, ResourceKind, Subscription, SubscriptionId,
+    TenantId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -41,6 +42,7 @@ impl Table for Entity {
     type Resource = Subscription;
 
     const COLLECTION: &'static str = "subscriptions";
+    const KIND: ResourceKind = ResourceKind::Subscription;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = Some(Column::TenantId);
     const NAME: Column = Column::Slug;

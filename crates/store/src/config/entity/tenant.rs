@@ -5,7 +5,7 @@ use crate::config::{
     table::{Identity, Table},
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
-use turnbuckle_domain::{Deletable, Meta, Tenant, TenantId};
+use turnbuckle_domain::{Deletable, Meta, ResourceKind, Tenant, TenantId};
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "tenant")]
@@ -30,6 +30,7 @@ impl Table for Entity {
     type Resource = Tenant;
 
     const COLLECTION: &'static str = "tenants";
+    const KIND: ResourceKind = ResourceKind::Tenant;
     const ID: Column = Column::Id;
     const TENANT: Option<Column> = None;
     const NAME: Column = Column::Slug;
