@@ -3,12 +3,16 @@
 use std::time::Duration;
 use turnbuckle_domain::{
     Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, UnknownVersionMode,
-    Unprocessable, ValuePart, ValueSource, source_limits,
+    Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
 /// Between the values that name an event together.
 const ID_SEPARATOR: &str = ":";
+
+/// Presets whose requests name no event, are tried again for longer than the hash of a body is remembered
+/// by default, and differ from event to event by the times inside: equal bodies are repeats.
+const REPEATED_WITHOUT_ID: [&str; 4] = ["calcom", "calendly", "lemon-squeezy", "retell"];
 
 /// The presets of our own contracts.
 const OWN: [&str; 2] = ["turnbuckle", "hub"];
@@ -29,13 +33,19 @@ pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
         true => (UnknownVersionMode::Refuse, Unprocessable::Refuse),
         false => (UnknownVersionMode::DeadLetter, Unprocessable::DeadLetter),
     };
+    let window =
+        Duration::from_secs(preset.dedup_window_seconds.into()).min(source_limits::WINDOW_MAX);
+    let without_id = match REPEATED_WITHOUT_ID.contains(&preset.name.as_str()) {
+        true => WithoutId::BodyHash { window },
+        false => WithoutId::default(),
+    };
     SourceSettings {
         event: EventMapping { unknown_version, ..event(&preset.event) },
         unprocessable,
         dedup: Dedup {
             event_id: event_id(&preset.event),
-            window: Duration::from_secs(preset.dedup_window_seconds.into())
-                .min(source_limits::WINDOW_MAX),
+            window,
+            without_id,
             excluded_fields: preset.hash_exclude.iter().filter_map(path).collect(),
             ..Dedup::default()
         },
@@ -87,7 +97,7 @@ fn path(path: &scheme::JsonPath) -> Option<JsonPath> {
 mod tests {
     use super::*;
     use crate::verification;
-    use turnbuckle_domain::{Violations, WithoutId};
+    use turnbuckle_domain::Violations;
 
     fn json(text: &str) -> Locator {
         Locator::Json(scheme::JsonPath::parse(text).unwrap())

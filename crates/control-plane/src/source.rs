@@ -67,7 +67,7 @@ pub(crate) struct Groups {
     pub(crate) limits: Option<Option<IntakeLimits>>,
     pub(crate) answers: Option<Option<Answers>>,
     pub(crate) handshake: Option<HandshakeChoice>,
-    pub(crate) unprocessable: Option<Unprocessable>,
+    pub(crate) unprocessable: Option<Option<Unprocessable>>,
     pub(crate) receipts: Option<Option<ReceiptSettings>>,
 }
 
@@ -82,7 +82,7 @@ impl Groups {
         put(&self.receipts, &filled.receipts, &mut settings.receipts);
         settings.timestamp = self.timestamp.unwrap_or(settings.timestamp);
         settings.handshake = self.handshake.unwrap_or(settings.handshake);
-        settings.unprocessable = self.unprocessable.unwrap_or(settings.unprocessable);
+        put(&self.unprocessable, &filled.unprocessable, &mut settings.unprocessable);
     }
 }
 

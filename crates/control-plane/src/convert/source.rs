@@ -134,12 +134,10 @@ fn meant_groups(
         handshake: means("handshake_mode")
             .then(|| violations.take(HANDSHAKE_FIELD, groups::handshake(source.handshake_mode)))
             .flatten(),
-        unprocessable: means("unprocessable_mode")
-            .then(|| {
-                let mode = groups::unprocessable(source.unprocessable_mode);
-                violations.take(UNPROCESSABLE_FIELD, mode)
-            })
-            .flatten(),
+        unprocessable: means("unprocessable_mode").then(|| match source.unprocessable_mode {
+            0 => None,
+            given => violations.take(UNPROCESSABLE_FIELD, groups::unprocessable(given)),
+        }),
         receipts: group(violations, means("receipts"), source.receipts.take(), groups::receipts),
     }
 }

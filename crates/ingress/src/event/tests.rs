@@ -33,6 +33,10 @@ fn json(body: &'static str) -> Sent<'static> {
 }
 
 fn events(settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
+    events_by("github", settings, sent)
+}
+
+fn events_by(preset: &str, settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
     let source = source(settings);
     let body = Bytes::from_static(sent.body.as_bytes());
     let content_type = sent.headers.iter().find(|(name, _)| *name == "content-type");
@@ -49,7 +53,7 @@ fn events(settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
         content_type: content_type.map_or("", |(_, value)| value),
         message_id: message_id.as_ref(),
     };
-    let scheme = turnbuckle_signing::scheme::preset("github").unwrap().scheme.clone();
+    let scheme = turnbuckle_signing::scheme::preset(preset).unwrap().scheme.clone();
     let mapping = Mapping::of(&source.settings, &scheme).unwrap();
     mapping.events(&source, &message)
 }
@@ -168,4 +172,33 @@ fn subject_and_sequence_come_from_the_first_rule_for_the_type() {
     settings.ordering.rules = vec![rule("other.*", "x"), rule("*", "o.id")];
     let draft = one(settings, &json(r#"{"type":"order.paid","o":{"id":"o1"},"v":12}"#)).unwrap();
     assert_eq!((draft.subject.as_str(), draft.sequence), ("o1", Some(12)));
+}
+
+#[test]
+fn what_is_remembered_beside_an_id_is_what_is_signed() {
+    let rule = |preset: &str, message_id, body| {
+        let sent = Sent { message_id, ..json(body) };
+        let mapped =
+            events_by(preset, SourceSettings::default(), &sent).unwrap().remove(0).unwrap();
+        (mapped.id_signed, mapped.event.dedup.unwrap())
+    };
+    let key = |rule: &turnbuckle_domain::DedupRule| rule.body.map(|body| body.key());
+    // An id in a header that the signature leaves out: the body, whatever the id.
+    let one = rule("github", Some("a"), r#"{"type":"push","n":1}"#);
+    let other = rule("github", Some("b"), r#"{"type":"push","n":1}"#);
+    assert_eq!((one.0, key(&one.1).is_some()), (Some(false), true));
+    assert_eq!(key(&one.1), key(&other.1));
+    assert_ne!(key(&one.1), key(&rule("github", Some("b"), r#"{"type":"push","n":2}"#).1));
+    // An id inside the signed body: nothing.
+    let signed = rule("github", None, r#"{"type":"push","id":"a"}"#);
+    assert_eq!((signed.0, key(&signed.1)), (Some(true), None));
+    // A signed token and a body that anybody can change: the token, for as long as its time is valid.
+    let token = |id: &str| match id {
+        "a" => r#"{"id":"a","type":"x","signature":{"token":"t","timestamp":"1"}}"#,
+        _ => r#"{"id":"b","type":"x","signature":{"token":"t","timestamp":"1"}}"#,
+    };
+    let (one, other) = (rule("mailgun", None, token("a")), rule("mailgun", None, token("b")));
+    assert_eq!(one.0, Some(false));
+    assert!(key(&one.1).is_some() && key(&one.1) == key(&other.1));
+    assert!(one.1.body.unwrap().window >= Duration::from_secs(9 * 3600));
 }
