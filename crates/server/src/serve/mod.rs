@@ -38,7 +38,8 @@ use turnbuckle_delivery::{
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
 use turnbuckle_domain::{
-    Clock, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper, SecretSealer,
+    Clock, EventIntake, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper,
+    SecretSealer,
 };
 use turnbuckle_ingress::{IngressPlane, Replays};
 use turnbuckle_runtime::{
@@ -215,16 +216,7 @@ async fn start_planes(
         true => Some(ingress::intake(&base, delivery.as_ref(), supervisor).await?),
         false => None,
     };
-    let ingress = match intake.clone().filter(|_| args.has(Role::Ingress)) {
-        Some(intake) => {
-            let kept = args.receipt_retention.into();
-            Some(ingress::start(&base, sources, intake, kept, supervisor).await?)
-        }
-        None => None,
-    };
-    if let Some(plane) = &ingress {
-        sources.report_ingress(&base, supervisor, plane.sources());
-    }
+    let ingress = start_ingress(args, &base, sources, intake.clone(), supervisor).await?;
     let distribution = args.has(Role::ControlPlane).then(|| nodes::distribute(&base, supervisor));
     let here: Option<Arc<dyn Propagation>> = match &delivery {
         Some(plane) => Some(Arc::new(plane.config())),
@@ -272,6 +264,20 @@ async fn start_planes(
         key_upkeep_every: args.key_usage_interval.into(),
     };
     Ok((parts, ingress))
+}
+
+async fn start_ingress(
+    args: &ServeArgs,
+    base: &Base,
+    sources: &nodes::Sources,
+    intake: Option<Arc<dyn EventIntake>>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Option<IngressPlane>> {
+    let Some(intake) = intake.filter(|_| args.has(Role::Ingress)) else { return Ok(None) };
+    let kept = args.receipt_retention.into();
+    let plane = ingress::start(base, sources, intake, kept, supervisor).await?;
+    sources.report_ingress(base, supervisor, plane.sources());
+    Ok(Some(plane))
 }
 
 fn plane_parts(
