@@ -149,7 +149,8 @@ async fn anomalies_and_spikes_are_told_to_those_who_ask_for_them_by_name(
             ..Default::default()
         })
         .await
-        .unwrap_err();
+        .err()
+        .context("it was published")?;
     assert_eq!(refused.code(), Code::InvalidArgument);
     Ok(())
 }
@@ -221,7 +222,7 @@ async fn a_dead_letter_is_taken_again_when_the_source_is_mended(
     let entry = audit.iter().find(|entry| entry.reason == "the receiver lost it");
     assert_eq!(entry.context("no entry")?.resource, letter.name);
     // What nobody can explain, and what is not kept, is not taken again.
-    assert_eq!(replay(false, "").await.unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(replay(false, "").await.err().context("no reason")?.code(), Code::InvalidArgument);
     assert_eq!(
         github.post(&sender::github(WRONG_SECRET, "x", "push", body)?, body).await?.status,
         401
@@ -229,7 +230,8 @@ async fn a_dead_letter_is_taken_again_when_the_source_is_mended(
     let refused = receipts(&scene, ReceiptDecision::Refused, 1).await?.remove(0);
     let (name, reason) = (refused.name, "why not".to_owned());
     let request = ReplayReceiptRequest { name, reason, only_new: false };
-    let error = scene.client.receipts().replay_receipt(request).await.unwrap_err();
+    let error = scene.client.receipts().replay_receipt(request).await.err();
+    let error = error.context("it was taken")?;
     assert_eq!(error.code(), Code::FailedPrecondition, "{error:?}");
     Ok(())
 }
@@ -260,7 +262,8 @@ async fn large_events_are_taken_and_delivered_byte_for_byte(kind: StoreKind) -> 
     let data = vec![b'1'; 256 * 1024 + 1].into();
     let event =
         turnbuckle_proto::v1::Event { event_type: "order.paid".into(), data, ..Default::default() };
-    assert_eq!(scene.publish_event(event).await.unwrap_err().code(), Code::InvalidArgument);
+    let error = scene.publish_event(event).await.err().context("it was published")?;
+    assert_eq!(error.code(), Code::InvalidArgument);
     Ok(())
 }
 

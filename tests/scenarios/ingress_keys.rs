@@ -80,9 +80,9 @@ async fn a_sender_may_change_its_key_at_any_moment_of_the_overlap(
     let scene = Scene::set(&server).await?;
     let github = Sender::of(&scene, &server, "github", SECRET).await?;
     let ring = Ring { scene, parent: github.source.name.clone() };
-    let body = "{}";
     let send = async |secret: &str, id: &str| {
-        let answer = github.post(&sender::github(secret, id, "push", body)?, body).await?;
+        let body = format!(r#"{{"id":"{id}"}}"#);
+        let answer = github.post(&sender::github(secret, id, "push", &body)?, &body).await?;
         anyhow::Ok(answer.status)
     };
     assert_eq!((send(SECRET, "a1").await?, send(NEXT_SECRET, "a2").await?), (202, 401));

@@ -6,7 +6,6 @@ use crate::{
     verify::MessageId,
 };
 use async_trait::async_trait;
-use bytes::Bytes;
 use std::sync::Arc;
 use turnbuckle_domain::{
     Error, EventIntake, IntakeRefusal, Receipt, ReceiptReplay, ReplayContext, Reserved, Source,
@@ -71,7 +70,7 @@ type Items = Vec<Result<crate::event::Mapped, NoEvent>>;
 fn map(compiled: &Compiled, receipt: &Receipt) -> Result<Items, NoEvent> {
     let nothing = ReplayContext::default();
     let context = receipt.context.as_ref().unwrap_or(&nothing);
-    let body = receipt.payload.clone().unwrap_or_else(Bytes::new);
+    let body = receipt.payload.clone().unwrap_or_default();
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(&context.query);
     let url = format!("{URL}?{}", query.finish());

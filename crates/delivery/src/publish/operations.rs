@@ -158,8 +158,27 @@ pub(super) fn anomaly(event: &turnbuckle_domain::Event) -> Option<OperationalEve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnbuckle_testkit::clock::ManualClock;
+    use std::sync::atomic::{AtomicI64, Ordering};
     use uuid::Uuid;
+
+    /// A clock that stands still until it is moved.
+    struct Still(AtomicI64);
+
+    impl Still {
+        fn shared() -> Arc<Self> {
+            Arc::new(Self(AtomicI64::new(1_800_000_000_000_000)))
+        }
+
+        fn advance(&self, by: Duration) {
+            self.0.fetch_add(i64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+        }
+    }
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+        }
+    }
 
     fn event(subject: &str) -> OperationalEvent {
         OperationalEvent {
@@ -172,7 +191,7 @@ mod tests {
 
     #[test]
     fn one_a_minute_is_told_about_a_subject_and_the_next_tells_how_many_were_not() {
-        let clock = ManualClock::shared(Timestamp::from_micros(1_800_000_000_000_000));
+        let clock = Still::shared();
         let (operations, mut teller) = Operations::new(Arc::clone(&clock) as Arc<dyn Clock>);
         for _ in 0..5 {
             operations.tell(event("sources/a"));
@@ -190,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_subjects_takes_bounded_memory() {
-        let clock = ManualClock::shared(Timestamp::from_micros(1_800_000_000_000_000));
+        let clock = Still::shared();
         let (operations, _teller) = Operations::new(Arc::clone(&clock) as Arc<dyn Clock>);
         for number in 0..SUBJECTS_MAX + 10 {
             operations.tell(event(&number.to_string()));

@@ -34,6 +34,10 @@ fn json(body: &'static str) -> Sent<'static> {
 }
 
 fn events(settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
+    events_by("github", settings, sent)
+}
+
+fn events_by(preset: &str, settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
     let source = source(settings);
     let body = Bytes::from_static(sent.body.as_bytes());
     let content_type = sent.headers.iter().find(|(name, _)| *name == "content-type");
@@ -50,7 +54,7 @@ fn events(settings: SourceSettings, sent: &Sent<'_>) -> Result<Items, NoEvent> {
         content_type: content_type.map_or("", |(_, value)| value),
         message_id: message_id.as_ref(),
     };
-    let scheme = turnbuckle_signing::scheme::preset("github").unwrap().scheme.clone();
+    let scheme = turnbuckle_signing::scheme::preset(preset).unwrap().scheme.clone();
     let mapping = Mapping::of(&source.settings, &scheme).unwrap();
     mapping.events(&source, &message)
 }
@@ -230,4 +234,33 @@ fn a_policy_watches_what_has_subject_and_sequence_and_says_what_is_missing() {
     ] {
         assert_eq!(found(&settings, body), expected, "{body}");
     }
+}
+
+#[test]
+fn what_is_remembered_beside_an_id_is_what_is_signed() {
+    let rule = |preset: &str, message_id, body| {
+        let sent = Sent { message_id, ..json(body) };
+        let mapped =
+            events_by(preset, SourceSettings::default(), &sent).unwrap().remove(0).unwrap();
+        (mapped.id_signed, mapped.event.dedup.unwrap())
+    };
+    let key = |rule: &turnbuckle_domain::DedupRule| rule.body.map(|body| body.key());
+    // An id in a header that the signature leaves out: the body, whatever the id.
+    let one = rule("github", Some("a"), r#"{"type":"push","n":1}"#);
+    let other = rule("github", Some("b"), r#"{"type":"push","n":1}"#);
+    assert_eq!((one.0, key(&one.1).is_some()), (Some(false), true));
+    assert_eq!(key(&one.1), key(&other.1));
+    assert_ne!(key(&one.1), key(&rule("github", Some("b"), r#"{"type":"push","n":2}"#).1));
+    // An id inside the signed body: nothing.
+    let signed = rule("github", None, r#"{"type":"push","id":"a"}"#);
+    assert_eq!((signed.0, key(&signed.1)), (Some(true), None));
+    // A signed token and a body that anybody can change: the token, for as long as its time is valid.
+    let token = |id: &str| match id {
+        "a" => r#"{"id":"a","type":"x","signature":{"token":"t","timestamp":"1"}}"#,
+        _ => r#"{"id":"b","type":"x","signature":{"token":"t","timestamp":"1"}}"#,
+    };
+    let (one, other) = (rule("mailgun", None, token("a")), rule("mailgun", None, token("b")));
+    assert_eq!(one.0, Some(false));
+    assert!(key(&one.1).is_some() && key(&one.1) == key(&other.1));
+    assert!(one.1.body.unwrap().window >= Duration::from_secs(9 * 3600));
 }

@@ -39,7 +39,8 @@ use turnbuckle_delivery::{
     egress::{AllowedName, EgressGuard, EgressPolicy, SystemResolver},
 };
 use turnbuckle_domain::{
-    Clock, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper, SecretSealer,
+    Clock, EventIntake, IdGenerator, Propagation, Random, ReceiptReplay, Revision, SecretRewrapper,
+    SecretSealer,
 };
 use turnbuckle_ingress::{IngressPlane, Replays, TrustedProxies};
 use turnbuckle_runtime::{
@@ -216,28 +217,10 @@ async fn start_planes(
         true => Some(ingress::intake(&base, delivery.as_ref(), supervisor).await?),
         false => None,
     };
-    let ingress = match intake.clone().filter(|_| args.has(Role::Ingress)) {
-        Some(intake) => {
-            let proxies = TrustedProxies::parse(&args.trusted_proxy)
-                .map_err(|error| anyhow::anyhow!("--trusted-proxy: {error}"))?;
-            let kept = args.receipt_retention.into();
-            let every = args.key_usage_interval.into();
-            let settings =
-                ingress::Settings { receipt_retention: kept, proxies, key_usage_every: every };
-            Some(ingress::start(&base, sources, intake, settings, supervisor).await?)
-        }
-        None => None,
-    };
-    if let Some(plane) = &ingress {
-        sources.report_ingress(&base, supervisor, plane.sources());
-    }
+    let ingress = start_ingress(args, &base, sources, intake.clone(), supervisor).await?;
     let source_tests = match intake.clone().filter(|_| args.has(Role::ControlPlane)) {
         Some(intake) => {
-            let settings = ingress::Settings {
-                receipt_retention: args.receipt_retention.into(),
-                proxies: TrustedProxies::default(),
-                key_usage_every: args.key_usage_interval.into(),
-            };
+            let settings = ingress_settings(args, TrustedProxies::default());
             Some(ingress::tests(&base, ingress.as_ref(), intake, settings, supervisor).await?)
         }
         None => None,
@@ -291,6 +274,30 @@ async fn start_planes(
         key_upkeep_every: args.key_usage_interval.into(),
     };
     Ok((parts, ingress))
+}
+
+fn ingress_settings(args: &ServeArgs, proxies: TrustedProxies) -> ingress::Settings {
+    ingress::Settings {
+        receipt_retention: args.receipt_retention.into(),
+        proxies,
+        key_usage_every: args.key_usage_interval.into(),
+    }
+}
+
+async fn start_ingress(
+    args: &ServeArgs,
+    base: &Base,
+    sources: &nodes::Sources,
+    intake: Option<Arc<dyn EventIntake>>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Option<IngressPlane>> {
+    let Some(intake) = intake.filter(|_| args.has(Role::Ingress)) else { return Ok(None) };
+    let proxies = TrustedProxies::parse(&args.trusted_proxy)
+        .map_err(|error| anyhow::anyhow!("--trusted-proxy: {error}"))?;
+    let settings = ingress_settings(args, proxies);
+    let plane = ingress::start(base, sources, intake, settings, supervisor).await?;
+    sources.report_ingress(base, supervisor, plane.sources());
+    Ok(Some(plane))
 }
 
 fn plane_parts(

@@ -67,6 +67,7 @@ fn what_goes_out_comes_back_the_same() {
             body_hash_window: seconds(60).filter(|_| hashes),
             window: seconds(3600),
             excluded_fields: vec!["attempt".to_owned()],
+            unsigned_id_window: seconds(30),
         };
         assert_eq!(wire_dedup(&dedup(none, wire.clone()).unwrap()), wire);
     }
