@@ -296,7 +296,7 @@ async fn a_cancelled_delivery_that_waited_is_not_released(kind: StoreKind) -> an
     let third = events(&scene).await?["v3"].name.clone();
     let delivery = scene.delivery_of(&third).await?;
     assert_eq!(delivery.state(), DeliveryState::Pending);
-    let cancel = CancelDeliveryRequest { name: delivery.name, ..Default::default() };
+    let cancel = CancelDeliveryRequest { name: delivery.name };
     scene.client.deliveries().cancel_delivery(cancel).await?;
     assert_eq!(shop.tell(2).await?, 202);
     let received = receiver.wait_for(3, PATIENCE).await?;

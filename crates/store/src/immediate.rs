@@ -5,6 +5,7 @@ use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
     TransactionOptions, TransactionTrait as _,
 };
+use sqlx::{PgPool, Postgres, Transaction};
 
 /// Begins a transaction that will write. On SQLite it takes the write lock at once, since a reader
 /// that wants to write later is refused without waiting.
@@ -28,4 +29,12 @@ pub(crate) async fn begin_whole(
     let begun = tokio::spawn(async move { db.begin_with_options(options).await });
     // Only a runtime that stops ends the task early: there will be no answer here.
     begun.await.unwrap_or_else(|error| Err(DbErr::Conn(RuntimeErr::Internal(error.to_string()))))
+}
+
+/// [`begin_whole`] on a pool of Postgres. Whoever goes away later leaves nothing open: a transaction that
+/// was begun wholly is rolled back when it is dropped.
+pub(crate) async fn begin_on(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move { pool.begin().await });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }

@@ -59,7 +59,7 @@ fn case(seed: u64) -> (Vec<Arrival>, Deliveries, SubjectOrder) {
     let mut order = SubjectOrder::default();
     let mut deliveries = Deliveries::default();
     let mut now = Timestamp::from_micros(1_800_000_000_000_000);
-    let skew = if seed % 2 == 0 { 1 } else { SKEW.as_millis().try_into().unwrap() };
+    let skew = if seed.is_multiple_of(2) { 1 } else { SKEW.as_millis().try_into().unwrap() };
     let mut arrivals = Vec::new();
     let (spread, end) = (1 + below(&random, 12), 60 + below(&random, 60));
     for number in 0..u128::from(20 + below(&random, 100)) {

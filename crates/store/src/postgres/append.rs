@@ -30,11 +30,10 @@ const PRUNE_ANOMALIES: &str = include_str!("sql/prune_anomalies.sql");
 impl EventLog for PostgresQueue {
     async fn append(&self, batch: &[Append]) -> Result<Vec<AppendResult>, StoreError> {
         let plan = plan(batch);
-        let (plan, (refused, placed)) = if batch.iter().any(order::is_watched) {
-            self.insert_watched(batch, plan).await?
+        let (refused, placed) = if batch.iter().any(order::is_watched) {
+            self.insert_watched(batch, &plan).await?
         } else {
-            let refused = insert(&self.pool, batch, &plan.writers).await?;
-            (plan, (refused, Vec::new()))
+            (insert(&self.pool, batch, &plan.writers).await?, Vec::new())
         };
         // The commit is done: what fails from here on must not make stored events look refused.
         let firsts = self.find_first(batch, &plan, &refused).await.unwrap_or_else(|error| {

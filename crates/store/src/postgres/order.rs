@@ -4,6 +4,7 @@ use super::{PostgresQueue, append::insert};
 use crate::{
     error::sqlx_error,
     first::{Plan, Refused},
+    immediate::begin_on,
     order::{Decided, DueDelivery, Row, Subject, TenantMove, decide, subjects, watched},
 };
 use sqlx::{PgConnection, Row as _, postgres::PgRow};
@@ -20,24 +21,13 @@ const WRITE: &str = include_str!("sql/order_write.sql");
 type Stored = (Refused, Vec<(usize, Placed)>);
 
 impl PostgresQueue {
-    /// Stores a batch of which some events are watched. A task of its own does it: whoever waits may
-    /// give up at any time, and a transaction that was just being begun would stay open on its
-    /// connection then.
+    /// Stores a batch of which some events are watched.
     pub(super) async fn insert_watched(
         &self,
         batch: &[Append],
-        plan: Plan,
-    ) -> Result<(Plan, Stored), StoreError> {
-        let (queue, batch) = (self.clone(), batch.to_vec());
-        let work = async move {
-            let stored = queue.store_watched(&batch, &plan).await?;
-            Ok((plan, stored))
-        };
-        tokio::spawn(work).await.map_err(|error| StoreError::Unavailable(error.into()))?
-    }
-
-    async fn store_watched(&self, batch: &[Append], plan: &Plan) -> Result<Stored, StoreError> {
-        let mut transaction = self.pool.begin().await.map_err(sqlx_error)?;
+        plan: &Plan,
+    ) -> Result<Stored, StoreError> {
+        let mut transaction = begin_on(&self.pool).await.map_err(sqlx_error)?;
         let refused = insert(&mut *transaction, batch, &plan.writers).await?;
         let watched = watched(batch, plan, &refused);
         let placed = if watched.is_empty() {

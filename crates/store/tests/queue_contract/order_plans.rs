@@ -56,7 +56,7 @@ fn write_arguments(tenant: &str, waiting: &[DeliveryView]) -> Vec<String> {
             "bigint",
         ),
         // Every other one is withdrawn.
-        format!("array[{}]::bigint[]", vec!["5", "null"].repeat(waiting.len() / 2).join(",")),
+        format!("array[{}]::bigint[]", ["5", "null"].repeat(waiting.len() / 2).join(",")),
         ids(&|_| tenant.to_owned()),
         ids(&|view| view.delivery.event.uuid().to_string()),
         array(waiting.iter().map(|_| "held".to_owned()), "text"),
