@@ -6,6 +6,7 @@
 use super::{CommitQueue, commit::GROUP_ROWS};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 use turnbuckle_domain::{Append, AppendResult, Error, Reserved};
 
 /// Parts of large batches that wait for a commit at once: one committer is left to everybody else.
@@ -15,11 +16,13 @@ const PARTS_AT_ONCE: usize = 1;
 #[derive(Clone)]
 pub(super) struct Parts {
     turn: Arc<Semaphore>,
+    /// Each holds the commit queue open, so the committers wait for them when the process stops.
+    under_way: TaskTracker,
 }
 
 impl Parts {
     pub(super) fn new() -> Self {
-        Self { turn: Arc::new(Semaphore::new(PARTS_AT_ONCE)) }
+        Self { turn: Arc::new(Semaphore::new(PARTS_AT_ONCE)), under_way: TaskTracker::new() }
     }
 
     /// Commits events, in parts of at most [`GROUP_ROWS`] rows. What was begun goes on when the caller
@@ -31,7 +34,7 @@ impl Parts {
         room: Reserved,
     ) -> Result<Vec<AppendResult>, Error> {
         let parts = self.clone();
-        let committing = tokio::spawn(async move {
+        let committing = self.under_way.spawn(async move {
             let committed = parts.each(&queue, appends).await;
             drop(room);
             committed
