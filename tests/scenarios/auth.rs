@@ -88,7 +88,9 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
         let looks = ["Get", "List", "Preview"].iter().any(|verb| name.starts_with(verb));
         let reads = looks && !audits && !of_tokens && !watches && !of_keyring;
         let of_tenants = path.contains(".Tenants/") && !looks;
-        let of_keys = [".Keys/", ".KeyRings/", ".KeyTests/"].iter().any(|own| path.contains(own));
+        let of_keys = [".Keys/", ".KeyRings/", ".KeyTests/", ".SourceTests/"]
+            .iter()
+            .any(|own| path.contains(own));
         let of_keys = (of_keys || name == "RotateIngestPath") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");

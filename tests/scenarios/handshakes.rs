@@ -2,11 +2,11 @@
 
 use crate::unix_now;
 use turnbuckle_proto::v1::{
-    GetKeyRingRequest, HandshakeMode, KeyState, ListAuditEventsRequest, Source,
+    GetKeyRingRequest, HandshakeMode, KeyState, ListAuditEventsRequest, Source, TestSourceRequest,
 };
 use turnbuckle_signing::scheme::{Context, SampleOrder, Verifier, Wish, preset};
 use turnbuckle_tests::{
-    Scene, Server, StoreKind,
+    Apart, Scene, Server, StoreKind, eventually,
     http::Answer,
     sender::{self, SECRET, Sender, WRONG_SECRET},
 };
@@ -316,5 +316,37 @@ async fn of_many_secrets_offered_at_once_one_is_taken() -> anyhow::Result<()> {
         taken += usize::from(status?? == 200);
     }
     assert_eq!(taken, 1);
+    Ok(())
+}
+
+/// The door writes the key through the store; the control plane, which listens to no sender, tries
+/// samples with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ingress_of_its_own_learns_and_the_control_plane_tests_what_it_learned()
+-> anyhow::Result<()> {
+    let apart = or_skip!(Apart::start().await?);
+    let door = apart.node("ingress", "door-1").await?;
+    let scene = apart.scene().await?;
+    let asana = Sender::of(&scene, &door, "asana", "").await?;
+    let offer = format!("x-hook-secret: {OFFERED}\r\n");
+    eventually("the door knows the source and learns", async || {
+        let answer = ask(&asana, "POST", "", &offer, "{}").await?;
+        Ok((answer.status == 200).then_some(()))
+    })
+    .await?;
+    let body = r#"{"events":[{"action":"added"}]}"#;
+    let headers = format!("x-hook-signature: {}\r\n", mac(OFFERED, body)?);
+    eventually("the key is in use at the door", async || {
+        let answer = ask(&asana, "POST", "", &headers, body).await?;
+        Ok((answer.status == 202).then_some(()))
+    })
+    .await?;
+    eventually("the control plane tries a sample with it", async || {
+        let request =
+            TestSourceRequest { name: asana.source.name.clone(), ..TestSourceRequest::default() };
+        let answer = scene.client.source_tests().test_source(request).await?.into_inner();
+        Ok((answer.accepted && !answer.key.is_empty()).then_some(()))
+    })
+    .await?;
     Ok(())
 }

@@ -20,6 +20,7 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
+use tokio_util::task::TaskTracker;
 use turnbuckle_domain::{Clock, DocumentFetch, FetchFault, SourceId};
 use turnbuckle_signing::scheme::{
     MAX_CHAIN_BYTES, MAX_SET_BYTES, Refusal, SchemeKey, TrustAnchor, Verifier, WantedKey,
@@ -42,6 +43,8 @@ pub(crate) struct FetchedKeys {
     anchors: Vec<TrustAnchor<'static>>,
     clock: Arc<dyn Clock>,
     cache: Arc<Cache>,
+    /// Fetches under way; each ends by itself within its time.
+    tasks: TaskTracker,
 }
 
 /// Why there is no key.
@@ -59,7 +62,7 @@ impl FetchedKeys {
         anchors: Vec<TrustAnchor<'static>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { fetch, anchors, clock, cache: Arc::default() }
+        Self { fetch, anchors, clock, cache: Arc::default(), tasks: TaskTracker::new() }
     }
 
     /// The key that a request wants.
@@ -132,7 +135,7 @@ impl FetchedKeys {
             WantedKey::Certificate { .. } => MAX_CHAIN_BYTES,
             WantedKey::KeySet { .. } => MAX_SET_BYTES,
         };
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let answer = fetch.fetch(&url, most, FETCH_TIMEOUT).await;
             let outcome = if answer.is_ok() { "fetched" } else { "failed" };
             counter!("turnbuckle_ingress_key_fetches_total", "outcome" => outcome).increment(1);

@@ -48,17 +48,26 @@ pub(super) async fn tests(
     intake: Arc<dyn EventIntake>,
     settings: Settings,
     supervisor: &Supervisor,
-) -> anyhow::Result<RouteMaker> {
-    let service = match ingress {
-        Some(plane) => plane.source_tests_service(),
+) -> anyhow::Result<SourceTests> {
+    let (service, follows) = match ingress {
+        Some(plane) => (plane.source_tests_service(), None),
         None => {
             let config = base.store.config_source();
-            start_on(base, config, intake, settings, supervisor).await?.source_tests_service()
+            let plane = start_on(base, config, intake, settings, supervisor).await?;
+            (plane.source_tests_service(), Some(propagation(&plane)))
         }
     };
-    Ok(Box::new(move |routes| {
+    let add: RouteMaker = Box::new(move |routes| {
         routes.add_service(service);
-    }))
+    });
+    Ok(SourceTests { add, follows })
+}
+
+/// Tests of sources, and what a writer waits for so that they know what it wrote.
+pub(super) struct SourceTests {
+    pub(super) add: RouteMaker,
+    /// None where the ingress of this process is waited for anyway.
+    pub(super) follows: Option<Arc<dyn Propagation>>,
 }
 
 async fn start_on(

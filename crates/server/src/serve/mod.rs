@@ -237,7 +237,9 @@ async fn start_planes(
     if here.is_some() {
         callers.spawn(supervisor, &base.store);
     }
-    let here = here.into_iter().chain(ingress.as_ref().map(ingress::propagation)).collect();
+    let tests = source_tests.as_ref().and_then(|tests| tests.follows.clone());
+    let here = here.into_iter().chain(ingress.as_ref().map(ingress::propagation)).chain(tests);
+    let here = here.collect();
     let applied =
         sources.applied_revisions(&base, delivery.as_ref().map(DeliveryPlane::own_revision));
     let Base { store, clock, random, sealer, rewrapper, guard } = base;
@@ -266,7 +268,7 @@ async fn start_planes(
         control_plane,
         distribution,
         delivery,
-        source_tests,
+        source_tests: source_tests.map(|tests| tests.add),
         callers,
         clock,
         dev: args.dev,
