@@ -13,6 +13,7 @@ mod m20261130_000007_sources;
 mod m20261130_000008_key_usage;
 mod m20261130_000009_request_ids;
 mod m20261130_000010_receipts;
+mod m20261130_000013_pull;
 mod run;
 mod status;
 
@@ -39,6 +40,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000008_key_usage::Migration),
             Box::new(m20261130_000009_request_ids::Migration),
             Box::new(m20261130_000010_receipts::Migration),
+            Box::new(m20261130_000013_pull::Migration),
         ]
     }
 }

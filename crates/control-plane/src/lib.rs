@@ -58,6 +58,7 @@ mod source;
 mod source_preset;
 mod subscription;
 mod sweep;
+mod target;
 mod tenant;
 mod verification;
 mod write;

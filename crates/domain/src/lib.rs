@@ -56,6 +56,7 @@ mod name;
 mod node;
 mod pattern;
 mod ports;
+mod pull;
 mod quota;
 mod random;
 mod receipt;
@@ -84,8 +85,8 @@ pub use config_store::{ConfigSource, ConfigStore};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
-    Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
-    Tenant, limits,
+    Endpoint, EndpointState, EndpointTarget, EventType, HttpTarget, PayloadFormat, PullTarget,
+    SignatureProfile, Subscription, Tenant, limits,
 };
 pub use error::{Error, Precondition, Violation, Violations};
 pub use event::{Event, EventDraft, event_limits};
@@ -122,6 +123,10 @@ pub use ports::{
     Append, AppendResult, Claimed, DeliveryFilter, DeliveryQueue, DeliveryView, EventFilter,
     EventLog, Finished, Heartbeat, History, LaneClaim, NewDelivery, Next, PendingLane, Propagation,
     Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
+};
+pub use pull::{
+    Lapsed, LeaseExtension, LeaseToken, Leased, PullClaim, PullQueue, PullSettlement,
+    extended_until, pull_limits,
 };
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};

@@ -6,8 +6,10 @@ use crate::{
     key_meter::KeyMeter,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::sync::Arc;
-use turnbuckle_domain::{Endpoint, KeyRing, RetryRule, SecretSealer, SignatureProfile};
+use std::{sync::Arc, time::Duration};
+use turnbuckle_domain::{
+    Endpoint, HttpTarget, KeyRing, RetryRule, SecretSealer, SignatureProfile, limits,
+};
 use turnbuckle_signing::{Profile, SignerOptions};
 
 /// An endpoint as the engine uses it.
@@ -16,10 +18,12 @@ pub struct EndpointEntry {
     pub endpoint: Endpoint,
     /// The rules of its retry policy.
     pub rule: Arc<RetryRule>,
-    /// Where to dial; none when the egress guard refuses the URL.
+    /// Where to dial; none when the egress guard refuses the URL, or there is none.
     pub target: Option<Arc<Target>>,
     /// Its extra headers, ready to be copied.
     pub headers: HeaderMap,
+    /// Time for one attempt.
+    pub timeout: Duration,
     /// Its keys.
     pub signer: Signer,
     /// How it signs.
@@ -37,6 +41,7 @@ impl EndpointEntry {
         sealer: Arc<dyn SecretSealer>,
         meter: &KeyMeter,
     ) -> Self {
+        let http = endpoint.target.http();
         let counter = meter.ring(endpoint.tenant, endpoint.id, ring.revision);
         let profile = match endpoint.signature_profile {
             SignatureProfile::StandardWebhooks => Profile::StandardWebhooks,
@@ -44,10 +49,12 @@ impl EndpointEntry {
             SignatureProfile::HubSha256 => Profile::HubSha256,
         };
         Self {
-            target: guard.check_url(&endpoint.target.url).ok().map(Arc::new),
-            headers: static_headers(&endpoint),
+            target: http.and_then(|http| guard.check_url(&http.url).ok()).map(Arc::new),
+            headers: http.map(static_headers).unwrap_or_default(),
+            timeout: http.map_or(limits::TIMEOUT_DEFAULT, |http| http.timeout),
             signer: Signer::new(ring, endpoint.tenant, endpoint.id, sealer, counter),
-            signer_options: SignerOptions::with_prefix(&endpoint.target.header_prefix)
+            signer_options: http
+                .and_then(|http| SignerOptions::with_prefix(&http.header_prefix).ok())
                 .unwrap_or_default(),
             profile,
             rule,
@@ -57,8 +64,8 @@ impl EndpointEntry {
 }
 
 /// Values were checked when they were written; one that no longer passes is left out, not sent broken.
-fn static_headers(endpoint: &Endpoint) -> HeaderMap {
-    let pairs = endpoint.target.headers.iter();
+fn static_headers(target: &HttpTarget) -> HeaderMap {
+    let pairs = target.headers.iter();
     pairs
         .filter_map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

@@ -2,6 +2,7 @@
 
 mod append;
 mod error;
+mod pull;
 mod queue;
 mod thread;
 

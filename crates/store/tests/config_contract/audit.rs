@@ -112,8 +112,8 @@ async fn a_change_shows_what_was_and_what_is_and_no_secret(fixture: &Fixture) {
     let mut orders = fixture.endpoint(&acme, "orders").await;
     let before = orders.meta.revision;
     orders.state = EndpointState::Active;
-    orders.target.url = "https://receiver.test/hooks?token=hunter2".to_owned();
-    orders.target.headers.insert("authorization".to_owned(), "Bearer hunter2".to_owned());
+    http(&mut orders).url = "https://receiver.test/hooks?token=hunter2".to_owned();
+    http(&mut orders).headers.insert("authorization".to_owned(), "Bearer hunter2".to_owned());
     config.update_endpoint(orders, before, &by()).await.unwrap();
     let newest = record(fixture, acme.id).await.swap_remove(0);
     let fields: Vec<&str> = newest.changes.iter().map(|change| change.field.as_str()).collect();
