@@ -53,6 +53,8 @@ mod keys;
 mod marker_secrets;
 mod operate;
 mod outage;
+mod pull;
+mod pull_faults;
 mod retry;
 mod roles;
 mod roles_apart;

@@ -91,12 +91,6 @@ pub(crate) fn endpoint(tenant: TenantId, slug: &str) -> Endpoint {
     }
 }
 
-/// Its receiver.
-pub(crate) fn http(endpoint: &mut Endpoint) -> &mut HttpTarget {
-    let EndpointTarget::Http(http) = &mut endpoint.target else { panic!("no receiver") };
-    http
-}
-
 pub(crate) fn key() -> Key {
     let uuid = Uuid::now_v7();
     let sealed = SealedSecret::from_bytes(uuid.as_bytes().to_vec());

@@ -1,7 +1,7 @@
 //! The audit record: with every change, and with nothing else.
 
 use crate::common::{at, by, endpoint, id, key, on_both_backends, ring, tenant};
-use crate::fixture::{Fixture, event_type, retry_policy, subscription};
+use crate::fixture::{Fixture, event_type, http, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{

@@ -18,6 +18,7 @@ mod key_usage;
 mod keys;
 mod names;
 mod nodes;
+mod pull_endpoints;
 mod quotas;
 mod references;
 mod requests;

@@ -1,7 +1,7 @@
 //! Names, revisions and tombstones of single resources.
 
 use crate::common::{at, by, endpoint, id, on_both_backends, ring, tenant};
-use crate::fixture::{Fixture, event_type, refusal, retry_policy, subscription};
+use crate::fixture::{Fixture, event_type, http, refusal, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{

@@ -18,6 +18,7 @@ mod model;
 mod open;
 mod partitions;
 mod plans;
+mod pull;
 mod receipts;
 mod settle;
 mod verbs;
