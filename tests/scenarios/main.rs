@@ -55,6 +55,7 @@ mod operate;
 mod outage;
 mod pull;
 mod pull_faults;
+mod pull_outside;
 mod retry;
 mod roles;
 mod roles_apart;

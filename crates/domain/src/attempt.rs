@@ -117,7 +117,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// More about a failure, in UPPER_SNAKE_CASE; empty when the class says all.
+    /// More about it, in UPPER_SNAKE_CASE; empty when the class says all.
     #[must_use]
     pub const fn detail(&self) -> &'static str {
         match self {

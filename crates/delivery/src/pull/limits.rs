@@ -25,7 +25,10 @@ pub(crate) const FROM_START: Duration = Duration::from_secs(1);
 /// messages above 4 MiB.
 pub(crate) const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Messages that wait for a consumer that does not read. Past it nothing it says is heard.
-pub(crate) const OUTBOX_MAX: usize = 128;
+pub(crate) const OUTBOX_MAX: usize = 64;
+/// A stream takes nothing more after this, up to half as much again, and ends when all that it holds is
+/// done: a caller whose token was revoked does not come in again.
+pub(crate) const STREAM_AGE: Duration = Duration::from_mins(10);
 /// Time for a consumer that does not read to take the last messages of its stream.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 /// Actions of one message.

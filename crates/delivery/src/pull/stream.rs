@@ -4,7 +4,7 @@ use super::{
     Puller, Terms,
     held::{Held, HeldSet, parse_lease_token},
     hub::{Claimed, Seat},
-    limits::{CLAIM_ROWS, FAREWELL, MESSAGE_BYTES, OUTBOX_MAX, POLL},
+    limits::{ACTIONS_MAX, CLAIM_ROWS, FAREWELL, MESSAGE_BYTES, OUTBOX_MAX, POLL, STREAM_AGE},
     settle::{Action, Asked, Write, Written},
     stopping,
 };
@@ -52,7 +52,7 @@ pub(crate) enum Told {
 
 /// How a stream ends.
 enum Ending {
-    /// The consumer has said all.
+    /// The consumer has said all, or the stream has served its time.
     Closed,
     /// The consumer is gone.
     Broken,
@@ -72,6 +72,10 @@ pub(super) struct PullStream {
     held: HeldSet,
     /// Acknowledgements and returns that are being written.
     writing: usize,
+    /// Writes of every kind that were not answered yet.
+    unanswered: usize,
+    /// When the stream is to end, so that its caller is looked at again.
+    retires_at: Instant,
     outbox: VecDeque<Told>,
     /// The store may have something for us.
     more: bool,
@@ -89,6 +93,8 @@ impl PullStream {
         terms: Terms,
     ) -> Self {
         let (reply, written) = mpsc::unbounded_channel();
+        // Not all at once, when many were opened together.
+        let age = STREAM_AGE + STREAM_AGE.mul_f64(puller.random.unit() / 2.0);
         Self {
             puller,
             seat: Arc::new(seat),
@@ -97,6 +103,8 @@ impl PullStream {
             terms,
             held: HeldSet::default(),
             writing: 0,
+            unanswered: 0,
+            retires_at: Instant::now() + age,
             outbox: VecDeque::from([Told::Opened(terms)]),
             more: true,
             claimed_at: Instant::now(),
@@ -135,6 +143,9 @@ impl PullStream {
             if claiming.is_none() && self.more && self.outbox.is_empty() {
                 *claiming = self.claim();
             }
+            if self.is_retired() {
+                return Ending::Closed;
+            }
             let wake_at = self.wake_at();
             tokio::select! {
                 () = stop.cancelled() => return Ending::Refused(stopping()),
@@ -150,7 +161,7 @@ impl PullStream {
                         permit.send(Ok(next));
                     }
                 }
-                next = said.next(), if self.outbox.len() < OUTBOX_MAX => match next {
+                next = said.next(), if self.can_listen() => match next {
                     None => return Ending::Closed,
                     Some(Heard::Said(actions)) => actions.into_iter().for_each(|one| self.act(one)),
                     Some(Heard::Malformed(error)) => return Ending::Refused(error),
@@ -184,8 +195,24 @@ impl PullStream {
         }
     }
 
+    /// Whether the stream's time is over and nothing is out any more.
+    fn is_retired(&self) -> bool {
+        Instant::now() >= self.retires_at
+            && self.held.len() == 0
+            && self.unanswered == 0
+            && self.outbox.is_empty()
+    }
+
+    /// Whether there is room for what the consumer says, and for the answers.
+    fn can_listen(&self) -> bool {
+        self.outbox.len() < OUTBOX_MAX && self.unanswered <= ACTIONS_MAX
+    }
+
     /// How many deliveries may come.
     fn room(&self) -> usize {
+        if Instant::now() >= self.retires_at {
+            return 0;
+        }
         let held = self.held.len() + self.writing;
         let room = usize::from(self.terms.max_outstanding).saturating_sub(held).min(CLAIM_ROWS);
         if self.held.len() == 0 {
@@ -329,6 +356,7 @@ impl PullStream {
     }
 
     fn note_written(&mut self, written: Written) {
+        self.unanswered -= 1;
         let ordered = self.puller.target(self.endpoint, &self.name);
         let is_ordered = ordered.is_ok_and(|target| target.ordered_by_subject);
         match written.action {
@@ -353,18 +381,19 @@ impl PullStream {
 
     fn tell(&mut self, written: Written) {
         match self.outbox.back_mut() {
-            Some(Told::Results(last)) => last.push(written),
+            Some(Told::Results(last)) if last.len() < ACTIONS_MAX => last.push(written),
             _ => self.outbox.push_back(Told::Results(vec![written])),
         }
     }
 
-    fn write(&self, write: Write, action: Action, lease_token: String) {
+    fn write(&mut self, write: Write, action: Action, lease_token: String) {
+        self.unanswered += 1;
         let reply = self.reply.clone();
         // The settler outlives every stream.
         drop(self.puller.asked.send(Asked { write, action, lease_token, reply }));
     }
 
-    fn settle_own(&self, held: &Held, outcome: &AttemptOutcome, ended_at: Timestamp) {
+    fn settle_own(&mut self, held: &Held, outcome: &AttemptOutcome, ended_at: Timestamp) {
         let settlement = self.attempt(held, outcome, ended_at);
         self.write(Write::Settle(Box::new(settlement)), Action::Own, String::new());
     }
@@ -415,7 +444,7 @@ impl PullStream {
             }
         }
         self.outbox.retain(|told| matches!(told, Told::Results(_)));
-        while self.writing > 0
+        while self.unanswered > 0
             && let Some(written) = self.written.recv().await
         {
             self.note_written(written);
