@@ -34,7 +34,8 @@ async fn a_person_looks_at_what_waits_and_takes_it() -> anyhow::Result<()> {
     let changed = person.json(&["endpoint", "update", "jobs", "--ordered-by-subject"])?;
     assert_eq!(changed["pull"]["orderedBySubject"], true);
     assert_eq!(changed["pull"]["lease"], "60s");
-    let (code, told) = person.fails(&["endpoint", "update", "jobs", "--url", "https://a.example"])?;
+    let (code, told) =
+        person.fails(&["endpoint", "update", "jobs", "--url", "https://a.example"])?;
     assert!(code != Some(0) && told.contains("pull endpoint"), "{told}");
     let (code, told) = person.fails(&["key", "stage", "jobs"])?;
     assert!(code != Some(0) && told.contains("signs nothing"), "{told}");
@@ -45,7 +46,10 @@ async fn a_person_looks_at_what_waits_and_takes_it() -> anyhow::Result<()> {
 async fn a_pull_endpoint_is_kept_in_files() -> anyhow::Result<()> {
     let person = or_skip!(Person::at_a_new_server().await?);
     let file = person.directory.path().join("jobs.yaml");
-    std::fs::write(&file, "kind: Endpoint\nname: jobs\npull: {lease: 45s, orderedBySubject: true}\n")?;
+    std::fs::write(
+        &file,
+        "kind: Endpoint\nname: jobs\npull: {lease: 45s, orderedBySubject: true}\n",
+    )?;
     person.says(&["apply", "-f", "jobs.yaml"])?;
     let again = person.says(&["apply", "-f", "jobs.yaml"])?;
     assert!(again.starts_with("= "), "{again}");

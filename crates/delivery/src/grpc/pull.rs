@@ -5,8 +5,8 @@ use crate::{
     config::ConfigHandle,
     plane::DeliveryPlane,
     pull::{
-        ACTIONS_MAX, Action, BYTES_MAX, EXTENSION_MIN, Heard, Pulled, Puller, REQUEST_BYTES, Said,
-        Terms, Told, Wanted, Written,
+        ACTIONS_MAX, Action, BYTES_MAX, EXTENSION_MIN, Farewell, Heard, Pulled, Puller,
+        REQUEST_BYTES, Said, Terms, Told, Wanted, Written,
     },
 };
 use futures_util::{Stream, StreamExt as _, stream};
@@ -176,6 +176,13 @@ fn result(written: Written) -> v1::PullResult {
     }
 }
 
+fn farewell(end: &Farewell) -> Status {
+    match end {
+        Farewell::Stopping => Status::unavailable("the server stops; open the stream again"),
+        Farewell::Refused(error) => status(error),
+    }
+}
+
 #[tonic::async_trait]
 impl Pull for PullService {
     type StreamStream = Pin<Box<dyn Stream<Item = Result<v1::PullStreamResponse, Status>> + Send>>;
@@ -197,7 +204,7 @@ impl Pull for PullService {
             let slug = slug.clone();
             async move {
                 let next = told.recv().await?;
-                let next = next.map(|next| message(&slug, next)).map_err(|error| status(&error));
+                let next = next.map(|next| message(&slug, next)).map_err(|end| farewell(&end));
                 Some((next, told))
             }
         });

@@ -193,7 +193,51 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use async_trait::async_trait;
+    use turnbuckle_domain::{LeaseExtension, PullSettlement, Settled};
     use uuid::Uuid;
+
+    /// Has nothing, and counts how often it was asked.
+    #[derive(Default)]
+    struct Empty(AtomicUsize);
+
+    #[async_trait]
+    impl PullQueue for Empty {
+        async fn claim(&self, _: &PullClaim) -> Result<Vec<Leased>, StoreError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        async fn settle(&self, _: &[PullSettlement]) -> Result<Vec<Settled>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        async fn extend(&self, _: &[LeaseExtension]) -> Result<Vec<Settled>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_endpoint_is_asked_again_only_when_something_was_heard() {
+        let hub = Arc::new(PullHub::default());
+        let endpoint = EndpointId::from_uuid(Uuid::from_u128(1));
+        let (one, other) = (hub.join(endpoint).ok().unwrap(), hub.join(endpoint).ok().unwrap());
+        let store = Empty::default();
+        let now = Timestamp::EPOCH;
+        let wish =
+            |after| PullClaim { endpoint, after, limit: 9, by_subject: false, now, until: now };
+        for seat in [&one, &other, &one] {
+            let claimed = seat.claim(&store, wish).await.unwrap();
+            assert!(claimed.rows.is_empty() && !claimed.more);
+        }
+        assert_eq!(store.0.load(Ordering::Relaxed), 1);
+        hub.wake(EndpointId::from_uuid(Uuid::from_u128(2)));
+        hub.wake(endpoint);
+        for seat in [&other, &one] {
+            seat.claim(&store, wish).await.unwrap();
+        }
+        assert_eq!(store.0.load(Ordering::Relaxed), 2);
+    }
 
     #[test]
     fn places_are_bounded_and_come_back() {

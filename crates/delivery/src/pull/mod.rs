@@ -25,7 +25,7 @@ mod stream;
 pub(crate) use hub::PullHub;
 pub(crate) use limits::{ACTIONS_MAX, BYTES_MAX, EXTENSION_MIN, REQUEST_BYTES};
 pub(crate) use settle::{Action, Written};
-pub(crate) use stream::{Heard, Pulled, Said, Told};
+pub(crate) use stream::{Farewell, Heard, Pulled, Said, Told};
 
 use crate::{config::ConfigHandle, metrics::EngineMetrics, plane::endless};
 use futures_util::Stream;
@@ -114,7 +114,7 @@ impl Puller {
         name: &str,
         wanted: Wanted,
         said: impl Stream<Item = Heard> + Send + Unpin + 'static,
-    ) -> Result<mpsc::Receiver<Result<Told, Error>>, Error> {
+    ) -> Result<mpsc::Receiver<Result<Told, Farewell>>, Error> {
         if self.stop.is_cancelled() {
             return Err(stopping());
         }

@@ -6,7 +6,6 @@ use super::{
     hub::{Claimed, Seat},
     limits::{ACTIONS_MAX, CLAIM_ROWS, FAREWELL, MESSAGE_BYTES, OUTBOX_MAX, POLL, STREAM_AGE},
     settle::{Action, Asked, Write, Written},
-    stopping,
 };
 use futures_util::{Stream, StreamExt as _};
 use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
@@ -50,6 +49,14 @@ pub(crate) enum Told {
     Results(Vec<Written>),
 }
 
+/// Why we end a stream.
+#[derive(Debug)]
+pub(crate) enum Farewell {
+    /// The process stops.
+    Stopping,
+    Refused(Error),
+}
+
 /// How a stream ends.
 enum Ending {
     /// The consumer has said all, or the stream has served its time.
@@ -57,7 +64,7 @@ enum Ending {
     /// The consumer is gone.
     Broken,
     /// We end it.
-    Refused(Error),
+    Told(Farewell),
 }
 
 type Claiming = Pin<Box<dyn Future<Output = Result<Claimed, StoreError>> + Send>>;
@@ -117,7 +124,7 @@ impl PullStream {
     pub(super) async fn run(
         mut self,
         mut said: impl Stream<Item = Heard> + Send + Unpin,
-        out: mpsc::Sender<Result<Told, Error>>,
+        out: mpsc::Sender<Result<Told, Farewell>>,
     ) {
         let mut claiming: Option<Claiming> = None;
         let ending = self.serve(&mut said, &out, &mut claiming).await;
@@ -133,7 +140,7 @@ impl PullStream {
     async fn serve(
         &mut self,
         said: &mut (impl Stream<Item = Heard> + Send + Unpin),
-        out: &mpsc::Sender<Result<Told, Error>>,
+        out: &mpsc::Sender<Result<Told, Farewell>>,
         claiming: &mut Option<Claiming>,
     ) -> Ending {
         let mut heard = self.seat.heard();
@@ -148,13 +155,13 @@ impl PullStream {
             }
             let wake_at = self.wake_at();
             tokio::select! {
-                () = stop.cancelled() => return Ending::Refused(stopping()),
+                () = stop.cancelled() => return Ending::Told(Farewell::Stopping),
                 () = out.closed() => return Ending::Broken,
                 () = config.changed() => {}
                 permit = out.reserve(), if !self.outbox.is_empty() => {
                     // I5: nothing leaves for an endpoint that was disabled meanwhile.
                     if let Err(error) = self.puller.target(self.endpoint, &self.name) {
-                        return Ending::Refused(error);
+                        return Ending::Told(Farewell::Refused(error));
                     }
                     if let (Ok(permit), Some(next)) = (permit, self.outbox.pop_front()) {
                         self.note_sent(&next);
@@ -164,7 +171,7 @@ impl PullStream {
                 next = said.next(), if self.can_listen() => match next {
                     None => return Ending::Closed,
                     Some(Heard::Said(actions)) => actions.into_iter().for_each(|one| self.act(one)),
-                    Some(Heard::Malformed(error)) => return Ending::Refused(error),
+                    Some(Heard::Malformed(error)) => return Ending::Told(Farewell::Refused(error)),
                     Some(Heard::Broken) => return Ending::Broken,
                 },
                 Some(written) = self.written.recv() => self.note_written(written),
@@ -177,7 +184,7 @@ impl PullStream {
                 () = tokio::time::sleep_until(wake_at) => self.more = true,
             }
             if let Err(error) = self.puller.target(self.endpoint, &self.name) {
-                return Ending::Refused(error);
+                return Ending::Told(Farewell::Refused(error));
             }
             let expired = self.held.drop_expired(self.puller.clock.now());
             self.seat.gave(expired);
@@ -431,7 +438,7 @@ impl PullStream {
     }
 
     /// What was said is written and answered, what is held goes back.
-    async fn finish(mut self, ending: Ending, out: &mpsc::Sender<Result<Told, Error>>) {
+    async fn finish(mut self, ending: Ending, out: &mpsc::Sender<Result<Told, Farewell>>) {
         let now = self.puller.clock.now();
         let is_broken = matches!(ending, Ending::Broken);
         for held in self.held.take_all() {
@@ -453,8 +460,8 @@ impl PullStream {
             // A consumer that is gone needs no answer.
             drop(out.send_timeout(Ok(told), FAREWELL).await);
         }
-        if let Ending::Refused(error) = ending {
-            drop(out.send_timeout(Err(error), FAREWELL).await);
+        if let Ending::Told(farewell) = ending {
+            drop(out.send_timeout(Err(farewell), FAREWELL).await);
         }
         // What went back is for the other streams of this process.
         self.puller.hub.wake(self.endpoint);
