@@ -174,11 +174,16 @@ impl Consumer {
             let spread = half.mul_f64(f64::from(random()) / f64::from(u32::MAX));
             tokio::select! {
                 () = tokio::time::sleep(half + spread) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+                () = told_to_stop(&mut stopped) => return Ok(()),
             }
             wait = (wait * 2).min(BACKOFF.1);
         }
     }
+}
+
+/// Waits until the consumer is to stop; also when whoever could say so is gone.
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
 /// Whether it is worth opening the stream again.

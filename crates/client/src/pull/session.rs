@@ -1,6 +1,6 @@
 //! One stream of a consumer, from its opening to its end.
 
-use super::{Consumer, Delivery, Reply};
+use super::{Consumer, Delivery, Reply, told_to_stop};
 use crate::proto::{
     PullActions, PullExtension, PullOpen, PullReturn, PullStreamRequest, PullStreamResponse,
     PulledDelivery, pull_stream_request::Message as Out, pull_stream_response::Message as In,
@@ -101,7 +101,7 @@ impl Session {
                     // When the server is gone, reading says so.
                     drop(self.said.send(actions).await);
                 }
-                _ = stopped.wait_for(|stopped| *stopped), if !is_stopping => is_stopping = true,
+                () = told_to_stop(stopped), if !is_stopping => is_stopping = true,
             }
         }
     }
