@@ -160,7 +160,7 @@ async fn a_broken_stream_counts_and_one_that_is_closed_does_not(
     closed.close().await?;
     let mut broken = queue.open().await?;
     assert_eq!(broken.next().await?.attempt, 1);
-    drop(broken);
+    let _unfinished = broken.break_off();
     let mut last = queue.open().await?;
     let delivery = last.next().await?;
     assert_eq!(delivery.attempt, 2);
