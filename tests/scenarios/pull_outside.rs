@@ -84,7 +84,9 @@ async fn the_example_in_python_takes_deliveries() -> anyhow::Result<()> {
     assert!(protoc.status()?.success(), "the contract does not generate for Python");
 
     scene.publish("before", r#"{"n": 1}"#).await?;
-    let mut consume = Command::new(&python);
+    // What it prints is looked for in its log, which is the standard error.
+    let mut consume = Command::new("sh");
+    consume.args(["-c", r#"exec "$0" "$@" 1>&2"#]).arg(&python);
     consume.arg(repository()?.join("examples/python/consume.py"));
     consume.args([server.api.to_string(), endpoint.name]);
     consume.env("PYTHONPATH", generated.path());
