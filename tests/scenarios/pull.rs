@@ -3,11 +3,12 @@
 use prost_types::Duration as ProtoDuration;
 use std::{collections::BTreeSet, time::Duration};
 use tonic::Code;
-use turnbuckle_client::Client;
+use turnbuckle_client::{Client, ClientOptions, TokenSource};
 use turnbuckle_proto::v1::{
     AttemptOutcome, DeliveryState, Endpoint, Event, PublishEventResponse, PullOpen, PullOutcome,
     PullTarget, RetryDeliveryRequest, UpdateEndpointRequest, endpoint::Target,
 };
+use turnbuckle_testkit::proxy::Proxy;
 use turnbuckle_tests::{Puller, Scene, Server, StoreKind, http_endpoint, scene::EVENT_TYPE};
 
 on_both_stores!(
@@ -158,9 +159,13 @@ async fn a_broken_stream_counts_and_one_that_is_closed_does_not(
     let mut closed = queue.open().await?;
     assert_eq!(closed.next().await?.attempt, 1);
     closed.close().await?;
-    let mut broken = queue.open().await?;
+    let proxy = Proxy::start(queue.server.api).await?;
+    let token = Some(TokenSource::Text(queue.server.home().token("consumer", Some("acme"))?));
+    let server = format!("http://{}", proxy.address());
+    let client = Client::connect(ClientOptions { token, ..ClientOptions::new(server) }).await?;
+    let mut broken = Puller::of(&client, &queue.endpoint.name).await?;
     assert_eq!(broken.next().await?.attempt, 1);
-    let _unfinished = broken.break_off();
+    proxy.cut();
     let mut last = queue.open().await?;
     let delivery = last.next().await?;
     assert_eq!(delivery.attempt, 2);

@@ -157,14 +157,6 @@ impl Puller {
         Ok(self.results.into())
     }
 
-    /// Breaks the stream off as a crash would. What is answered must live on until the server has seen
-    /// it: without it the sending side would end well at the same moment.
-    #[must_use]
-    pub fn break_off(self) -> mpsc::Sender<PullStreamRequest> {
-        drop(self.told);
-        self.said
-    }
-
     /// Waits for the end that the server makes.
     ///
     /// # Errors
