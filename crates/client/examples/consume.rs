@@ -1,5 +1,6 @@
 //! Takes deliveries of a pull endpoint: `consume http://127.0.0.1:7420 tenants/acme/endpoints/billing`.
 //! The token is in `TURNBUCKLE_TOKEN`.
+#![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
 use turnbuckle_client::{
     Client, ClientOptions, TokenSource,

@@ -1,6 +1,6 @@
 //! Programs that `check` needs beyond the Rust toolchain, at the versions it was tried with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{answer, show};
@@ -79,7 +79,7 @@ fn install_grpcio(workspace: &Workspace) -> anyhow::Result<Verdict> {
     Ok(verdict(installed, "pip install grpcio failed"))
 }
 
-fn make_environment(directory: &PathBuf) -> anyhow::Result<bool> {
+fn make_environment(directory: &Path) -> anyhow::Result<bool> {
     // Debian ships Python without venv.
     Ok(create_environment(directory)?
         || (apt_install(&["python3-venv"])? && create_environment(directory)?))
@@ -89,7 +89,7 @@ fn no_environment() -> Verdict {
     Verdict::Failed("python3 -m venv failed: install python3 with venv".into())
 }
 
-fn pip_install(environment: &PathBuf, packages: &[&str]) -> anyhow::Result<bool> {
+fn pip_install(environment: &Path, packages: &[&str]) -> anyhow::Result<bool> {
     show(
         Command::new(environment.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
@@ -106,7 +106,7 @@ fn environment(workspace: &Workspace) -> PathBuf {
     workspace.target_directory.join("tools/venv")
 }
 
-fn create_environment(directory: &PathBuf) -> anyhow::Result<bool> {
+fn create_environment(directory: &Path) -> anyhow::Result<bool> {
     if answer(Command::new("python3").arg("--version")).is_none() {
         return Ok(false);
     }

@@ -33,6 +33,9 @@ pub(crate) const STREAM_AGE: Duration = Duration::from_mins(10);
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 /// Actions of one message.
 pub(crate) const ACTIONS_MAX: usize = 1_000;
+/// Writes of one stream that may wait for their answer: it listens and claims while there are at most
+/// [`ACTIONS_MAX`]; one message, one claim, and all that it holds at its end may come on top.
+pub(crate) const UNANSWERED_MAX: usize = 4 * ACTIONS_MAX;
 /// Longest message of a consumer: that many tokens with room.
 pub(crate) const REQUEST_BYTES: usize = 256 * 1024;
 /// Shortest time by which a lease can be prolonged.

@@ -30,7 +30,7 @@ pub(crate) use stream::{Farewell, Heard, Pulled, Said, Told};
 use crate::{config::ConfigHandle, metrics::EngineMetrics, plane::endless};
 use futures_util::Stream;
 use limits::BYTES_DEFAULT;
-use settle::{Asked, Settler};
+use settle::{PullWrites, Settler};
 use std::{sync::Arc, time::Duration};
 use stream::PullStream;
 use tokio::sync::mpsc;
@@ -77,7 +77,7 @@ pub(crate) struct Puller {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) hub: Arc<PullHub>,
-    pub(crate) asked: mpsc::UnboundedSender<Asked>,
+    pub(crate) writes: Arc<PullWrites>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     pub(crate) metrics: EngineMetrics,
@@ -91,15 +91,15 @@ impl Puller {
         (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
         hub: Arc<PullHub>,
     ) -> Arc<Self> {
-        let (asked, to_write) = mpsc::unbounded_channel();
+        let writes = Arc::new(PullWrites::default());
         let tasks = TaskTracker::new();
         let stop = supervisor.shutdown();
         let streams = tasks.clone();
-        let settler = Settler { queue: Arc::clone(&queue), asked: to_write, streams };
+        let settler = Settler { queue: Arc::clone(&queue), writes: Arc::clone(&writes), streams };
         let settling = settler.run(stop.clone());
         supervisor.spawn("pull-settler", OnExit::StopProcess, endless(settling));
         let metrics = EngineMetrics::new();
-        Arc::new(Self { queue, config, clock, random, hub, asked, tasks, stop, metrics })
+        Arc::new(Self { queue, config, clock, random, hub, writes, tasks, stop, metrics })
     }
 
     /// Opens a stream and starts it. What it tells comes out of the receiver; the end of that is the end

@@ -1,8 +1,11 @@
 //! The settler of a process: what consumers said, written in groups.
 
 use super::limits::{SETTLE_BATCH, STORE_RETRY};
-use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use turnbuckle_domain::{
     LeaseExtension, PullQueue, PullSettlement, Settled, StoreError, Timestamp,
@@ -32,11 +35,45 @@ pub(crate) struct Asked {
     pub(crate) write: Write,
     pub(crate) action: Action,
     pub(crate) lease_token: String,
-    pub(crate) reply: mpsc::UnboundedSender<Written>,
+    pub(crate) reply: mpsc::Sender<Written>,
 }
 
-/// The answer: it is durable, or the lease had moved on. Streams have a bounded number of leases, so the
-/// answers that wait for one are bounded too.
+/// Writes on their way to the store. Bounded by the number of streams, and by what each may have
+/// unanswered.
+#[derive(Default)]
+pub(crate) struct PullWrites {
+    waiting: Mutex<Vec<Asked>>,
+    arrived: Notify,
+}
+
+impl PullWrites {
+    pub(crate) fn push(&self, asked: Asked) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(asked);
+        if waiting.len() == 1 {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Everything that waits, once something does.
+    async fn take(&self) -> Vec<Asked> {
+        loop {
+            // Registered before looking, so that no arrival is missed.
+            let arrived = self.arrived.notified();
+            let taken = self.take_now();
+            if !taken.is_empty() {
+                return taken;
+            }
+            arrived.await;
+        }
+    }
+
+    fn take_now(&self) -> Vec<Asked> {
+        mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The answer: it is durable, or the lease had moved on.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) action: Action,
@@ -47,14 +84,14 @@ pub(crate) struct Written {
 /// The task that writes.
 pub(crate) struct Settler {
     pub(crate) queue: Arc<dyn PullQueue>,
-    pub(crate) asked: mpsc::UnboundedReceiver<Asked>,
+    pub(crate) writes: Arc<PullWrites>,
     /// The streams that ask.
     pub(crate) streams: TaskTracker,
 }
 
 impl Settler {
     /// Writes until the process stops and every stream has ended.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(self, stop: CancellationToken) {
         let streams = self.streams.clone();
         let ended = async move {
             stop.cancelled().await;
@@ -62,25 +99,27 @@ impl Settler {
             streams.wait().await;
         };
         tokio::pin!(ended);
-        let mut batch = Vec::with_capacity(SETTLE_BATCH);
         loop {
             tokio::select! {
                 biased;
-                _ = self.asked.recv_many(&mut batch, SETTLE_BATCH) => {}
+                taken = self.writes.take() => self.write_all(taken).await,
                 () = &mut ended => break,
             }
-            self.write(&mut batch).await;
         }
-        while let Ok(asked) = self.asked.try_recv() {
-            batch.push(asked);
-            self.write(&mut batch).await;
+        self.write_all(self.writes.take_now()).await;
+    }
+
+    async fn write_all(&self, taken: Vec<Asked>) {
+        let mut taken = taken.into_iter();
+        while taken.len() > 0 {
+            self.write(taken.by_ref().take(SETTLE_BATCH)).await;
         }
     }
 
-    async fn write(&self, batch: &mut Vec<Asked>) {
+    async fn write(&self, batch: impl Iterator<Item = Asked>) {
         let (mut settlements, mut extensions) = (Vec::new(), Vec::new());
         let (mut settled, mut extended) = (Vec::new(), Vec::new());
-        for Asked { write, action, lease_token, reply } in batch.drain(..) {
+        for Asked { write, action, lease_token, reply } in batch {
             match write {
                 Write::Settle(settlement) => {
                     settlements.push(*settlement);
@@ -142,9 +181,9 @@ impl Settler {
     }
 }
 
-fn answer(asked: Vec<(Action, String, mpsc::UnboundedSender<Written>)>, outcomes: Vec<Settled>) {
+fn answer(asked: Vec<(Action, String, mpsc::Sender<Written>)>, outcomes: Vec<Settled>) {
     for ((action, lease_token, reply), outcome) in asked.into_iter().zip(outcomes) {
-        // The stream has ended: nobody waits.
-        drop(reply.send(Written { action, lease_token, outcome }));
+        // There is room for every answer that a stream may wait for. When it has ended, nobody waits.
+        drop(reply.try_send(Written { action, lease_token, outcome }));
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Puller, Terms,
     held::HeldSet,
     hub::{Claimed, Seat},
-    limits::{ACTIONS_MAX, CLAIM_ROWS, FAREWELL, OUTBOX_MAX, POLL, STREAM_AGE},
+    limits::{ACTIONS_MAX, CLAIM_ROWS, FAREWELL, OUTBOX_MAX, POLL, STREAM_AGE, UNANSWERED_MAX},
     settle::{Action, Write, Written},
 };
 use actions::settlement;
@@ -88,8 +88,8 @@ pub(super) struct PullStream {
     /// The store may have something for us.
     more: bool,
     claimed_at: Instant,
-    reply: mpsc::UnboundedSender<Written>,
-    written: mpsc::UnboundedReceiver<Written>,
+    reply: mpsc::Sender<Written>,
+    written: mpsc::Receiver<Written>,
 }
 
 impl PullStream {
@@ -100,7 +100,7 @@ impl PullStream {
         name: String,
         terms: Terms,
     ) -> Self {
-        let (reply, written) = mpsc::unbounded_channel();
+        let (reply, written) = mpsc::channel(UNANSWERED_MAX);
         // Not all at once, when many were opened together.
         let age = STREAM_AGE + STREAM_AGE.mul_f64(puller.random.unit() / 2.0);
         Self {
@@ -148,7 +148,7 @@ impl PullStream {
         let mut config = self.puller.config.clone();
         let stop = self.puller.stop.clone();
         loop {
-            if claiming.is_none() && self.more && self.outbox.is_empty() {
+            if claiming.is_none() && self.more && self.outbox.is_empty() && self.can_listen() {
                 *claiming = self.claim();
             }
             if self.is_retired() {

@@ -286,7 +286,7 @@ fn parts_of_a_pull_target_change_alone_and_its_kind_never() {
     let mut queue = created(wire.clone(), "").unwrap().target;
     change.apply(&mut queue).unwrap();
     assert_eq!(queue.pull().unwrap().max_outstanding, 7);
-    let everything = updated(wire.clone(), &["*"]).unwrap();
+    let everything = updated(wire, &["*"]).unwrap();
     assert!(everything.target.apply(&mut queue).is_ok());
     let mut receiver = created(super::tests::wire(http("https://a.example")), "").unwrap().target;
     let error = everything.target.apply(&mut receiver).unwrap_err().to_string();

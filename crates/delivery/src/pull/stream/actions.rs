@@ -137,7 +137,7 @@ impl PullStream {
         self.unanswered += 1;
         let reply = self.reply.clone();
         // The settler outlives every stream.
-        drop(self.puller.asked.send(Asked { write, action, lease_token, reply }));
+        self.puller.writes.push(Asked { write, action, lease_token, reply });
     }
 
     pub(super) fn settle_own(
