@@ -152,6 +152,39 @@ async fn every_event_has_its_effect_when_a_consumer_and_the_server_are_killed(
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consumers_of_two_processes_share_an_endpoint_and_never_a_delivery() -> anyhow::Result<()> {
+    let server = or_skip!(Server::start(StoreKind::Postgres, &[]).await?);
+    let other = Server::start_in(server.home(), &[]).await?;
+    let scene = Scene::set(&server).await?;
+    let endpoint = scene.raw("jobs", pull_endpoint()).await?.name;
+    let book = Shared::default();
+    let mut consumers = JoinSet::new();
+    for server in [&server, &other] {
+        // The other process hears of the endpoint a moment later.
+        let client = server.client().await?;
+        eventually("the endpoint is known", async || {
+            let opened = Puller::of(&client, &endpoint).await;
+            Ok(opened.ok().map(drop))
+        })
+        .await?;
+        consumers.spawn(consume(client, endpoint.clone(), Arc::clone(&book), usize::MAX));
+    }
+    publish(&scene, 0..200).await?;
+    scene.drained().await?;
+    let both = async || {
+        let settled = "turnbuckle_pull_settled_total";
+        anyhow::Ok((server.metric(settled).await?, other.metric(settled).await?))
+    };
+    let (own, theirs) = both().await?;
+    consumers.shutdown().await;
+    let book = std::mem::take(&mut *book.lock().unwrap_or_else(PoisonError::into_inner));
+    assert_eq!((book.effects.len(), book.acked.len()), (200, 200));
+    assert!(book.effects.values().all(|times| *times == 1), "a delivery came twice");
+    assert!(own > 0.0 && theirs > 0.0, "one did everything: {own} and {theirs}");
+    Ok(())
+}
+
 async fn the_client_goes_on_after_a_restart_and_stops_when_told(
     kind: StoreKind,
 ) -> anyhow::Result<()> {
