@@ -180,7 +180,7 @@ fn the_state_is_changed_by_its_verbs_only() {
     let change = updated(disabled, &["state", "disable_reason", "signing_secret"]).unwrap();
     assert_eq!(change.target, TargetChange::default());
     let error = updated(v1::Endpoint::default(), &["target"]).unwrap_err().to_string();
-    assert!(error.contains("http.header_prefix, signature_profile"), "{error}");
+    assert!(error.contains("http.header_prefix, pull, "), "{error}");
 }
 
 #[test]
