@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/node.proto",
         "turnbuckle/v1/event.proto",
         "turnbuckle/v1/delivery.proto",
+        "turnbuckle/v1/pull.proto",
         "turnbuckle/v1/verification.proto",
         "turnbuckle/v1/source.proto",
         "turnbuckle/v1/source_test.proto",

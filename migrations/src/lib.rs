@@ -15,6 +15,7 @@ mod m20261130_000009_request_ids;
 mod m20261130_000010_receipts;
 mod m20261130_000011_source_states;
 mod m20261130_000012_subject_order;
+mod m20261130_000013_pull;
 mod m20261130_000015_windows;
 mod run;
 mod status;
@@ -42,9 +43,10 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000008_key_usage::Migration),
             Box::new(m20261130_000009_request_ids::Migration),
             Box::new(m20261130_000010_receipts::Migration),
-            Box::new(m20261130_000012_subject_order::Migration),
-            Box::new(m20261130_000015_windows::Migration),
             Box::new(m20261130_000011_source_states::Migration),
+            Box::new(m20261130_000012_subject_order::Migration),
+            Box::new(m20261130_000013_pull::Migration),
+            Box::new(m20261130_000015_windows::Migration),
         ]
     }
 }

@@ -70,12 +70,13 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
     let server = or_skip!(Server::start(StoreKind::Embedded, &[]).await?);
     let channel = channel(&server).await?;
     let token = |role: &str| server.home().token(role, None);
-    let (admin, operator, publisher, viewer, node) = (
+    let (admin, operator, publisher, viewer, node, consumer) = (
         token("admin")?,
         token("operator")?,
         token("publisher")?,
         token("viewer")?,
         token("node")?,
+        token("consumer")?,
     );
     for path in methods()? {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -94,16 +95,18 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
         let of_keys = (of_keys || name == "RotateIngestPath") && !reads;
         let operates = path.contains(".Deliveries/") && !reads;
         let publishes = name.contains("Publish");
+        let consumes = path.contains(".Pull/");
         let allowed = [
             (&admin, !watches),
             (&operator, !(of_tenants || watches || of_keyring || reveals)),
             (
                 &publisher,
-                !(watches || of_nodes || of_tokens || of_keyring)
+                !(watches || of_nodes || of_tokens || of_keyring || consumes)
                     && (reads || publishes || !(of_tenants || of_keys || operates || audits)),
             ),
             (&viewer, reads),
             (&node, watches),
+            (&consumer, consumes || (reads && !of_nodes)),
         ];
         for (index, (token, may)) in allowed.into_iter().enumerate() {
             let status = call(&channel, &path, Some(token)).await?;

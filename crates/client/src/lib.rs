@@ -38,6 +38,7 @@ mod auth;
 mod error;
 mod options;
 mod publish;
+pub mod pull;
 mod repeat;
 
 pub use auth::{Auth, TokenError};
@@ -53,9 +54,10 @@ use proto::{
     event_types_client::EventTypesClient, events_client::EventsClient,
     key_rings_client::KeyRingsClient, key_tests_client::KeyTestsClient,
     keyring_client::KeyringClient, keys_client::KeysClient, nodes_client::NodesClient,
-    receipts_client::ReceiptsClient, retry_policies_client::RetryPoliciesClient,
-    source_tests_client::SourceTestsClient, sources_client::SourcesClient,
-    subscriptions_client::SubscriptionsClient, tenants_client::TenantsClient,
+    pull_client::PullClient, receipts_client::ReceiptsClient,
+    retry_policies_client::RetryPoliciesClient, source_tests_client::SourceTestsClient,
+    sources_client::SourcesClient, subscriptions_client::SubscriptionsClient,
+    tenants_client::TenantsClient,
 };
 use std::time::Duration;
 use tonic::{
@@ -178,6 +180,8 @@ impl Client {
         events: EventsClient;
         /// Deliveries and their attempts.
         deliveries: DeliveriesClient;
+        /// Deliveries of pull endpoints, message by message. See also [`Client::consumer`].
+        pulls: PullClient;
     }
 }
 

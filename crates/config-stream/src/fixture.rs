@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
     ApiToken, ApiTokenHash, ApiTokenId, Channels, Compatibility, ConfigDelta, Deletable, Endpoint,
-    EndpointId, EndpointState, Epoch, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
-    Filter, HttpTarget, IngestPath, IngestToken, Key, KeyAlgorithm, KeyId, KeyRing, Labels, Meta,
-    PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, RetryRule, Revision, Role,
-    RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source, SourceId,
-    SourceSettings, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName,
-    TypePattern, UnknownVersion, VersionName, Violations,
+    EndpointId, EndpointState, EndpointTarget, Epoch, EventType, EventTypeId, EventTypeVersion,
+    EventTypeVersionId, Filter, HttpTarget, IngestPath, IngestToken, Key, KeyAlgorithm, KeyId,
+    KeyRing, Labels, Meta, PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, RetryRule,
+    Revision, Role, RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile,
+    Source, SourceId, SourceSettings, Subscription, SubscriptionId, Tenant, TenantId, Timestamp,
+    TypeName, TypePattern, UnknownVersion, VersionName, Violations,
 };
 use uuid::Uuid;
 
@@ -57,12 +57,12 @@ pub(crate) fn endpoint(number: u128, revision: i64) -> Endpoint {
         tenant: TENANT,
         slug: ResourceId::new(format!("e-{number}")).unwrap(),
         display_name: "Orders".to_owned(),
-        target: HttpTarget {
+        target: EndpointTarget::Http(HttpTarget {
             url: format!("https://receiver.test/hooks/{number}"),
             timeout: Duration::from_millis(1500),
             headers: BTreeMap::from([("x-team".to_owned(), "a \"b\" ü".to_owned())]),
             header_prefix: "webhook".to_owned(),
-        },
+        }),
         signature_profile: SignatureProfile::TimestampedHex,
         retry_policy: number.is_multiple_of(2).then(|| RetryPolicyId::from_uuid(uuid(3))),
         max_in_flight: 64,

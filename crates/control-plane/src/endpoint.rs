@@ -3,31 +3,33 @@
 use crate::{
     Dependencies,
     by::By,
-    headers,
     kept::{Listed, Lookup, Undelete, live_page_of, page_of, place_of, to_bring_back},
     key_material::{KeyText, WantedKey},
     key_ring::check_profile,
     names::{EndpointName, RetryPolicyName},
     page::{Page, PageRequest},
     repeat::gone,
+    target::TargetChange,
     write::{Change, Upsert, check_etag, upsert},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
-    time::Duration,
 };
 use turnbuckle_domain::{
-    Caller, Endpoint, EndpointId, EndpointState, Error, HttpTarget, Kept, KeyAlgorithm, KeyRing,
-    KeyState, Labels, Made, ResourceId, RetryPolicyId, Revision, SignatureProfile, Tenant,
+    Caller, Endpoint, EndpointId, EndpointState, EndpointTarget, Error, Kept, KeyAlgorithm,
+    KeyRing, KeyState, Labels, Made, ResourceId, RetryPolicyId, Revision, SignatureProfile, Tenant,
     TenantId, Timestamp, Violations,
 };
 
 /// Where an endpoint's retry policy stands in requests.
 const RETRY_POLICY_FIELD: &str = "endpoint.retry_policy";
 
-/// Where an endpoint's extra headers stand in requests.
-pub(crate) const HEADERS_FIELD: &str = "endpoint.http.headers";
+/// Why a pull endpoint has no signature profile.
+pub(crate) const UNSIGNED: &str = "is for http endpoints; leave it unset, since nothing is signed";
+
+/// Why a pull endpoint has no slots.
+pub(crate) const NOT_SENT: &str = "is for http endpoints; use pull.max_outstanding";
 
 /// An endpoint with the names of its tenant and retry policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +55,14 @@ pub(crate) struct CreateEndpoint {
     /// None: the server makes one.
     pub(crate) slug: Option<ResourceId>,
     pub(crate) display_name: String,
-    pub(crate) target: HttpTarget,
+    pub(crate) target: EndpointTarget,
     pub(crate) signature_profile: SignatureProfile,
     /// None: the built-in default.
     pub(crate) retry_policy: Option<RetryPolicyName>,
     pub(crate) max_in_flight: u16,
     pub(crate) labels: Labels,
-    pub(crate) key: WantedKey,
+    /// None for a pull endpoint, which signs nothing.
+    pub(crate) key: Option<WantedKey>,
 }
 
 /// Which endpoints to list.
@@ -68,21 +71,6 @@ pub(crate) struct ListEndpoints {
     pub(crate) tenant: ResourceId,
     pub(crate) page: PageRequest,
     pub(crate) show_deleted: bool,
-}
-
-/// New values of a receiver's fields; none keeps the old one. `Debug` hides what the target's hides.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct TargetChange {
-    pub(crate) url: Option<String>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) headers: Option<BTreeMap<String, String>>,
-    pub(crate) header_prefix: Option<String>,
-}
-
-impl std::fmt::Debug for TargetChange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetChange").field("timeout", &self.timeout).finish_non_exhaustive()
-    }
 }
 
 /// New values of an endpoint's fields; none keeps the old one.
@@ -109,6 +97,7 @@ impl UpdateEndpoint {
             endpoint.display_name.clone_from(display_name);
         }
         self.target.apply(&mut endpoint.target)?;
+        self.check_kind(endpoint)?;
         endpoint.signature_profile = self.signature_profile.unwrap_or(endpoint.signature_profile);
         endpoint.retry_policy = retry_policy.unwrap_or(endpoint.retry_policy);
         endpoint.max_in_flight = self.max_in_flight.unwrap_or(endpoint.max_in_flight);
@@ -117,39 +106,20 @@ impl UpdateEndpoint {
         }
         Ok(())
     }
-}
 
-impl TargetChange {
-    fn apply(&self, target: &mut HttpTarget) -> Result<(), Error> {
+    /// What makes sense for the kind of target only. Its kind is known here first.
+    fn check_kind(&self, endpoint: &Endpoint) -> Result<(), Error> {
         let mut violations = Violations::new();
-        let stays = self.url.as_ref().is_none_or(|url| origin(url) == origin(&target.url));
-        if let Some(given) = &self.headers {
-            let kept = &target.headers;
-            target.headers =
-                headers::keep_hidden(given, kept, stays, HEADERS_FIELD, &mut violations);
-        } else if !stays && !target.headers.is_empty() {
-            let message = "send the headers again: kept values do not move to another origin";
-            violations.add(HEADERS_FIELD, message);
+        if endpoint.target.pull().is_some() {
+            if self.signature_profile.is_some_and(|profile| profile != endpoint.signature_profile) {
+                violations.add("endpoint.signature_profile", UNSIGNED);
+            }
+            if self.max_in_flight.is_some_and(|most| most != endpoint.max_in_flight) {
+                violations.add("endpoint.max_in_flight", NOT_SENT);
+            }
         }
-        if let Some(url) = &self.url {
-            target.url.clone_from(url);
-        }
-        target.timeout = self.timeout.unwrap_or(target.timeout);
-        if let Some(prefix) = &self.header_prefix {
-            target.header_prefix.clone_from(prefix);
-        }
-        // Either half may be the old one, so this rule is only known now.
-        let prefix = &target.header_prefix;
-        headers::check_family(&target.headers, prefix, HEADERS_FIELD, &mut violations);
         violations.finish()
     }
-}
-
-/// Scheme and authority of a URL that the target policy has passed, as far as text can tell: two
-/// spellings of one origin count as two, which only asks for the headers once more.
-fn origin(url: &str) -> String {
-    let end = url.match_indices('/').nth(2).map_or(url.len(), |(index, _)| index);
-    url[..end].to_ascii_lowercase()
 }
 
 /// An endpoint to be deleted or enabled.
@@ -190,8 +160,8 @@ impl Endpoints {
         let endpoint = self.draft(tenant, command).await?;
         let name = EndpointName { tenant: tenant.slug.clone(), id: endpoint.slug.clone() };
         let profile = endpoint.signature_profile;
-        check_profile(profile, [command.key.algorithm()], &name.to_string())?;
-        let (ring, secret) = self.first_ring(by, &endpoint, &command.key)?;
+        check_profile(profile, command.key.as_ref().map(WantedKey::algorithm), &name.to_string())?;
+        let (ring, secret) = self.first_ring(by, &endpoint, command.key.as_ref())?;
         let write = self.0.store.create_endpoint(endpoint, ring, &by.change);
         let endpoint = self.0.create(by, &name.to_string(), write).await?;
         let retry_policy = command.retry_policy.as_ref().map(|policy| policy.id.clone());
@@ -415,11 +385,11 @@ impl Endpoints {
         &self,
         by: &By,
         endpoint: &Endpoint,
-        wanted: &WantedKey,
+        wanted: Option<&WantedKey>,
     ) -> Result<(KeyRing, Option<KeyText>), Error> {
-        if by.validates_only() {
+        let Some(wanted) = wanted.filter(|_| !by.validates_only()) else {
             return Ok((KeyRing::default(), None));
-        }
+        };
         let signing_key = wanted.make()?;
         let now = endpoint.meta.created_at;
         let key = self.0.seal_key(endpoint, &signing_key, now)?;
@@ -487,65 +457,5 @@ impl Endpoints {
         let slugs = self.policy_slugs(endpoint.tenant, ids, deleted_at.is_some()).await?;
         let retry_policy = slugs.into_values().next();
         Ok(EndpointView { tenant: tenant.clone(), retry_policy, endpoint, deleted_at })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn target() -> HttpTarget {
-        HttpTarget {
-            url: "https://a.example/hook".to_owned(),
-            timeout: Duration::from_secs(15),
-            headers: BTreeMap::from([("acme-key".to_owned(), "1".to_owned())]),
-            header_prefix: "webhook".to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_target_keeps_what_is_not_named() {
-        let mut changed = target();
-        let change = TargetChange { timeout: Some(Duration::from_secs(3)), ..Default::default() };
-        change.apply(&mut changed).unwrap();
-        assert!(changed == HttpTarget { timeout: Duration::from_secs(3), ..target() });
-    }
-
-    #[test]
-    fn header_values_are_kept_at_their_origin_and_never_move_to_another() {
-        let change = |url: Option<&str>, value: Option<&str>| TargetChange {
-            url: url.map(str::to_owned),
-            headers: value.map(|value| BTreeMap::from([("acme-key".to_owned(), value.to_owned())])),
-            ..TargetChange::default()
-        };
-        let after = |change: TargetChange| {
-            let mut target = target();
-            change.apply(&mut target).map(|()| target.headers["acme-key"].clone())
-        };
-        let same_origin = format!("{}other", target().url);
-        assert_eq!(after(change(None, Some("***"))).unwrap(), "1");
-        assert_eq!(after(change(Some(&same_origin), None)).unwrap(), "1");
-        assert_eq!(after(change(Some("https://b.example/"), Some("2"))).unwrap(), "2");
-        for value in [None, Some("***")] {
-            let moved = after(change(Some("https://b.example/"), value)).unwrap_err();
-            assert!(moved.to_string().contains("endpoint.http.headers"), "{moved}");
-        }
-    }
-
-    #[test]
-    fn a_new_prefix_is_held_against_the_old_headers() {
-        let change =
-            TargetChange { header_prefix: Some("acme".to_owned()), ..TargetChange::default() };
-        let error = change.apply(&mut target()).unwrap_err();
-        assert!(
-            error.to_string().contains("endpoint.http.headers: header \"acme-key\""),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn debug_shows_neither_url_nor_headers() {
-        let change = TargetChange { url: Some("https://u:p@h/".to_owned()), ..Default::default() };
-        assert!(!format!("{change:?}").contains("u:p"));
     }
 }

@@ -40,6 +40,13 @@ impl Owner {
         subject: &str,
     ) -> Result<(), Error> {
         match self {
+            Self::Endpoint(endpoint) if endpoint.target.pull().is_some() => {
+                Err(Error::Precondition {
+                    kind: Precondition::ProfileMismatch,
+                    subject: subject.to_owned(),
+                    message: "a pull endpoint signs nothing: it needs no keys".to_owned(),
+                })
+            }
             Self::Endpoint(endpoint) => {
                 check_profile(endpoint.signature_profile, algorithms, subject)
             }

@@ -61,6 +61,7 @@ mod source_preset;
 mod source_state;
 mod subscription;
 mod sweep;
+mod target;
 mod tenant;
 mod verification;
 mod write;

@@ -159,7 +159,7 @@ impl KeyTester {
         let id = entry.endpoint.id;
         let is_current =
             || self.config.load().endpoint(id).is_some_and(|now| Arc::ptr_eq(now, entry));
-        let timeout = entry.endpoint.target.timeout.min(TEST_TIMEOUT);
+        let timeout = entry.timeout.min(TEST_TIMEOUT);
         let body = Bytes::from(body);
         let request = OutgoingRequest { target, headers, body, timeout, is_current: &is_current };
         match self.sender.send(request).await {
@@ -268,7 +268,12 @@ impl Tested {
                  Nothing was sent."
                     .to_owned()
             }
-            AttemptOutcome::Failed { .. } => {
+            // The last four are of pull endpoints, which no key signs for.
+            AttemptOutcome::Failed { .. }
+            | AttemptOutcome::Acknowledged
+            | AttemptOutcome::Returned { .. }
+            | AttemptOutcome::LeaseLapsed
+            | AttemptOutcome::StreamBroken => {
                 "The request could not be made, or the endpoint changed meanwhile. Nothing was sent."
                     .to_owned()
             }

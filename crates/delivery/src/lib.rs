@@ -3,6 +3,7 @@
 //! ```text
 //!  gRPC Publish ─► check ─► route ─► group commit ─┬─ hand-off ─► lanes ─► attempt ─► settle
 //!                          (index)    (EventLog)   └─ store ◄──── claim ◄──┘ (DeliveryQueue)
+//!  gRPC Pull ◄─ stream ◄─ lease ◄──────────────────────┘ (PullQueue)
 //! ```
 //!
 //! # Invariants
@@ -28,6 +29,7 @@ mod key_test;
 mod metrics;
 mod plane;
 pub mod publish;
+mod pull;
 
 pub use engine::EngineSettings;
 pub use intake_plane::{IntakeParts, start_intake};

@@ -16,6 +16,7 @@ pub(crate) fn describe() {
     describe_gauge!("turnbuckle_attempts_in_flight", "Attempts under way");
     describe_gauge!("turnbuckle_deliveries_held", "Deliveries in memory, until they are settled");
     describe_gauge!("turnbuckle_lanes", "Lanes in memory");
+    describe_gauge!("turnbuckle_pull_streams", "Open streams of consumers");
     let counters = [
         ("turnbuckle_events_accepted_total", "Events accepted and durable"),
         ("turnbuckle_events_duplicate_total", "Events accepted before, published again"),
@@ -40,6 +41,8 @@ pub(crate) fn describe() {
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
         ("turnbuckle_operational_events_total", "Operational events, by type and outcome"),
         ("turnbuckle_settle_total", "Results written"),
+        ("turnbuckle_pull_settled_total", "Results of consumers written"),
+        ("turnbuckle_pull_stale_total", "Results of consumers that came after their lease"),
         ("turnbuckle_settle_refused_total", "Results that the store refused; offered again"),
         ("turnbuckle_settle_stale_total", "Results that came too late to change anything"),
     ];
@@ -98,12 +101,12 @@ impl EngineMetrics {
 
     pub(crate) fn attempt(&self, outcome: &AttemptOutcome) {
         let index = match outcome {
-            AttemptOutcome::Delivered { .. } => 0,
+            AttemptOutcome::Delivered { .. } | AttemptOutcome::Acknowledged => 0,
             AttemptOutcome::Refused { .. } => 1,
-            AttemptOutcome::TimedOut { .. } => 2,
-            AttemptOutcome::Unreachable { .. } => 3,
+            AttemptOutcome::TimedOut { .. } | AttemptOutcome::LeaseLapsed => 2,
+            AttemptOutcome::Unreachable { .. } | AttemptOutcome::StreamBroken => 3,
             AttemptOutcome::Blocked => 4,
-            AttemptOutcome::Failed { .. } => 5,
+            AttemptOutcome::Failed { .. } | AttemptOutcome::Returned { .. } => 5,
         };
         self.attempts[index].increment(1);
     }

@@ -11,6 +11,7 @@ use crate::{
     key_meter::KeyMeter,
     key_test::KeyTester,
     publish::{CommitQueue, Intake, Publisher},
+    pull::{PullHub, Puller},
 };
 use async_trait::async_trait;
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
@@ -21,8 +22,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
     AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, Random, Revision, SecretSealer,
-    Shard, StoreError, WakeHint, WorkerId,
+    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, Revision,
+    SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -40,6 +41,8 @@ pub struct PlaneParts {
     pub log: Arc<dyn EventLog>,
     /// The queue of deliveries.
     pub queue: Arc<dyn DeliveryQueue>,
+    /// The same queue, as consumers of pull endpoints use it.
+    pub pull: Arc<dyn PullQueue>,
     /// What happened, for people.
     pub history: Arc<dyn History>,
     /// Configuration.
@@ -70,6 +73,7 @@ pub struct DeliveryPlane {
     clock: Arc<dyn Clock>,
     wake: WakeHandle,
     key_tester: Arc<KeyTester>,
+    puller: Arc<Puller>,
 }
 
 /// The revision that this process uses, as the control plane asks for it.
@@ -100,6 +104,7 @@ impl AppliedRevisions for OwnRevision {
 pub struct WakeHandle {
     inputs: mpsc::WeakSender<Input>,
     freed: Arc<Notify>,
+    pulls: Arc<PullHub>,
 }
 
 impl WakeHandle {
@@ -118,6 +123,7 @@ impl WakeHandle {
 
 impl WakeHint for WakeHandle {
     fn wake(&self, endpoint: EndpointId) {
+        self.pulls.wake(endpoint);
         self.send(Input::Wake(endpoint));
     }
 
@@ -159,6 +165,13 @@ impl DeliveryPlane {
             Arc::clone(&parts.clock),
             ids.clone(),
         );
+        let pulls = Arc::new(PullHub::default());
+        let puller = Puller::start(
+            supervisor,
+            (parts.pull, config.clone()),
+            (Arc::clone(&parts.clock), Arc::clone(&parts.random)),
+            Arc::clone(&pulls),
+        );
         let results = Arc::new(SettleQueue::default());
         let (emptied, to_release) = watch::channel(HashSet::new());
         let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
@@ -172,6 +185,7 @@ impl DeliveryPlane {
             settings: parts.settings,
             shared_store: parts.shared_store,
             emptied,
+            pulls: Arc::clone(&pulls),
         });
         let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
         for _ in 0..COMMITTERS {
@@ -179,7 +193,7 @@ impl DeliveryPlane {
             supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
         }
         let freed = Arc::new(Notify::new());
-        let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed) };
+        let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed), pulls };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
         let (queue, settings) = (parts.queue, parts.settings);
@@ -193,7 +207,7 @@ impl DeliveryPlane {
         let telling = teller.run(Arc::clone(&publisher), stop);
         supervisor.spawn("operational-events", OnExit::Log, endless(telling));
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
-        Ok(Self { config, publisher, history, clock, wake, key_tester })
+        Ok(Self { config, publisher, history, clock, wake, key_tester, puller })
     }
 
     /// The configuration in use here; also tells writers when theirs is.
@@ -229,6 +243,11 @@ impl DeliveryPlane {
     /// Tests keys.
     pub(crate) fn key_tester(&self) -> Arc<KeyTester> {
         Arc::clone(&self.key_tester)
+    }
+
+    /// Hands deliveries to consumers.
+    pub(crate) fn puller(&self) -> Arc<Puller> {
+        Arc::clone(&self.puller)
     }
 
     /// The revision that this process uses.

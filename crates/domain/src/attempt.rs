@@ -74,6 +74,17 @@ pub enum AttemptOutcome {
         /// Why.
         fault: RequestFault,
     },
+    /// A consumer acknowledged it.
+    Acknowledged,
+    /// A consumer gave it back.
+    Returned {
+        /// How long it asked to wait; none leaves it to the policy.
+        delay: Option<Duration>,
+    },
+    /// A consumer kept it longer than its lease.
+    LeaseLapsed,
+    /// The stream of the consumer that held it broke.
+    StreamBroken,
 }
 
 impl AttemptOutcome {
@@ -85,7 +96,11 @@ impl AttemptOutcome {
             Self::TimedOut { .. }
             | Self::Unreachable { .. }
             | Self::Blocked
-            | Self::Failed { .. } => None,
+            | Self::Failed { .. }
+            | Self::Acknowledged
+            | Self::Returned { .. }
+            | Self::LeaseLapsed
+            | Self::StreamBroken => None,
         }
     }
 
@@ -93,16 +108,16 @@ impl AttemptOutcome {
     #[must_use]
     pub const fn class(&self) -> &'static str {
         match self {
-            Self::Delivered { .. } => "delivered",
+            Self::Delivered { .. } | Self::Acknowledged => "delivered",
             Self::Refused { .. } => "refused",
-            Self::TimedOut { .. } => "timed_out",
-            Self::Unreachable { .. } => "unreachable",
+            Self::TimedOut { .. } | Self::LeaseLapsed => "timed_out",
+            Self::Unreachable { .. } | Self::StreamBroken => "unreachable",
             Self::Blocked => "blocked",
-            Self::Failed { .. } => "failed",
+            Self::Failed { .. } | Self::Returned { .. } => "failed",
         }
     }
 
-    /// More about a failure, in UPPER_SNAKE_CASE; empty when the class says all.
+    /// More about it, in UPPER_SNAKE_CASE; empty when the class says all.
     #[must_use]
     pub const fn detail(&self) -> &'static str {
         match self {
@@ -126,6 +141,10 @@ impl AttemptOutcome {
                 RequestFault::Signing => "SIGNING",
                 RequestFault::Worker => "WORKER",
             },
+            Self::Acknowledged => "ACK",
+            Self::Returned { .. } => "NACK",
+            Self::LeaseLapsed => "LEASE",
+            Self::StreamBroken => "STREAM",
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Permission {
     DeliveryRead,
     /// Retry and cancel deliveries.
     DeliveryOperate,
+    /// Take deliveries from pull endpoints.
+    DeliveryConsume,
     /// Read the record of configuration changes.
     AuditRead,
     /// Make, list, change and revoke API tokens.
@@ -37,7 +39,7 @@ pub enum Permission {
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::TenantAdmin,
         Self::ConfigRead,
         Self::ConfigWrite,
@@ -45,6 +47,7 @@ impl Permission {
         Self::EventPublish,
         Self::DeliveryRead,
         Self::DeliveryOperate,
+        Self::DeliveryConsume,
         Self::AuditRead,
         Self::TokenManage,
         Self::ConfigWatch,
@@ -123,7 +126,9 @@ impl Role {
                     P::ConfigRead | P::ConfigWrite | P::EventPublish | P::DeliveryRead
                 )
             }
-            Self::Consumer => matches!(permission, P::ConfigRead | P::DeliveryRead),
+            Self::Consumer => {
+                matches!(permission, P::ConfigRead | P::DeliveryRead | P::DeliveryConsume)
+            }
             Self::Viewer => matches!(permission, P::ConfigRead | P::DeliveryRead | P::NodeRead),
             Self::Auditor => matches!(permission, P::ConfigRead | P::AuditRead | P::NodeRead),
             Self::Node => matches!(permission, P::ConfigWatch),

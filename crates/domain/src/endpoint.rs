@@ -38,6 +38,17 @@ pub mod limits {
     pub const REASON_CHARS: usize = 500;
     /// Longest header prefix of the Standard Webhooks names.
     pub const HEADER_PREFIX_CHARS: usize = 32;
+    /// Shortest lease of a pulled delivery: below it, a pause of the consumer's garbage collector or
+    /// scheduler makes every delivery come twice.
+    pub const LEASE_MIN: Duration = Duration::from_secs(5);
+    /// Longest lease without an extension: how long a crashed consumer may hold a delivery back.
+    pub const LEASE_MAX: Duration = Duration::from_mins(10);
+    /// Lease when none is chosen.
+    pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
+    /// Most deliveries that one stream of a pull endpoint holds at once.
+    pub const OUTSTANDING_MAX: u16 = 1_000;
+    /// Deliveries that one stream holds when none is chosen.
+    pub const OUTSTANDING_DEFAULT: u16 = 100;
 }
 
 /// An isolation unit.
@@ -173,6 +184,56 @@ impl std::fmt::Debug for HttpTarget {
     }
 }
 
+/// A queue that internal services consume over gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PullTarget {
+    /// How long a consumer has for a delivery, unless it extends the lease.
+    pub lease: Duration,
+    /// Most deliveries that one stream holds at once.
+    pub max_outstanding: u16,
+    /// Whether of deliveries with the same subject only the earliest is out at a time.
+    pub ordered_by_subject: bool,
+}
+
+impl Default for PullTarget {
+    fn default() -> Self {
+        Self {
+            lease: limits::LEASE_DEFAULT,
+            max_outstanding: limits::OUTSTANDING_DEFAULT,
+            ordered_by_subject: false,
+        }
+    }
+}
+
+/// How deliveries reach their receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndpointTarget {
+    /// We post to a URL.
+    Http(HttpTarget),
+    /// A consumer takes them.
+    Pull(PullTarget),
+}
+
+impl EndpointTarget {
+    /// The HTTP receiver, when it is one.
+    #[must_use]
+    pub const fn http(&self) -> Option<&HttpTarget> {
+        match self {
+            Self::Http(http) => Some(http),
+            Self::Pull(_) => None,
+        }
+    }
+
+    /// The pull queue, when it is one.
+    #[must_use]
+    pub const fn pull(&self) -> Option<&PullTarget> {
+        match self {
+            Self::Pull(pull) => Some(pull),
+            Self::Http(_) => None,
+        }
+    }
+}
+
 /// Where events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -184,13 +245,13 @@ pub struct Endpoint {
     pub slug: ResourceId,
     /// For people.
     pub display_name: String,
-    /// The receiver.
-    pub target: HttpTarget,
-    /// How requests are signed.
+    /// The receiver. Its kind never changes.
+    pub target: EndpointTarget,
+    /// How requests are signed; without meaning for a pull endpoint.
     pub signature_profile: SignatureProfile,
     /// Its retry policy; none means the built-in default.
     pub retry_policy: Option<RetryPolicyId>,
-    /// Most deliveries in flight at once.
+    /// Most deliveries in flight at once; without meaning for a pull endpoint.
     pub max_in_flight: u16,
     /// Whether events are sent.
     pub state: EndpointState,

@@ -88,7 +88,13 @@ impl AnswerClass {
             AttemptOutcome::Refused { .. }
             | AttemptOutcome::TimedOut { .. }
             | AttemptOutcome::Unreachable { .. } => Some(Self::Other),
-            AttemptOutcome::Blocked | AttemptOutcome::Failed { .. } => None,
+            // The last four are of pull endpoints, which no key signs for.
+            AttemptOutcome::Blocked
+            | AttemptOutcome::Failed { .. }
+            | AttemptOutcome::Acknowledged
+            | AttemptOutcome::Returned { .. }
+            | AttemptOutcome::LeaseLapsed
+            | AttemptOutcome::StreamBroken => None,
         }
     }
 }

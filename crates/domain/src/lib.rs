@@ -62,6 +62,7 @@ mod order;
 mod pattern;
 mod ports;
 mod processing;
+mod pull;
 mod quota;
 mod random;
 mod receipt;
@@ -93,8 +94,8 @@ pub use dedup::{DedupRule, SignedBody, dedup_limits, id_mark};
 pub use delivery::{Delivery, DeliveryState, FinishReason, LiveDelivery, Shard};
 pub use denial::{Denial, DenialLog, DenialReason, PLATFORM};
 pub use endpoint::{
-    Endpoint, EndpointState, EventType, HttpTarget, PayloadFormat, SignatureProfile, Subscription,
-    Tenant, limits,
+    Endpoint, EndpointState, EndpointTarget, EventType, HttpTarget, PayloadFormat, PullTarget,
+    SignatureProfile, Subscription, Tenant, limits,
 };
 pub use error::{Error, Precondition, Violation, Violations};
 pub use event::{Event, EventDraft, event_limits};
@@ -140,6 +141,10 @@ pub use ports::{
     Propagation, Settled, Settlement, ShardLease, StoreError, TargetPolicy, WakeHint,
 };
 pub use processing::{Processing, ProcessingState};
+pub use pull::{
+    Lapsed, LeaseExtension, LeaseToken, Leased, PullClaim, PullQueue, PullSettlement,
+    extended_until, pull_limits,
+};
 pub use quota::Quotas;
 pub use random::{Random, SeededRandom};
 pub use receipt::{

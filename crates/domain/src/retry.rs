@@ -163,7 +163,9 @@ impl RetryRule {
         random: f64,
     ) -> Decision {
         let retry_after = match outcome {
-            AttemptOutcome::Delivered { .. } => return Decision::Delivered,
+            AttemptOutcome::Delivered { .. } | AttemptOutcome::Acknowledged => {
+                return Decision::Delivered;
+            }
             AttemptOutcome::Blocked => return Decision::Dead(FinishReason::EgressBlocked),
             AttemptOutcome::Refused { status: 410, .. } => {
                 return Decision::Dead(FinishReason::Gone);
@@ -176,15 +178,22 @@ impl RetryRule {
             }
             AttemptOutcome::TimedOut { .. }
             | AttemptOutcome::Unreachable { .. }
-            | AttemptOutcome::Failed { .. } => None,
+            | AttemptOutcome::Failed { .. }
+            | AttemptOutcome::Returned { .. }
+            | AttemptOutcome::LeaseLapsed
+            | AttemptOutcome::StreamBroken => None,
         };
         if progress.attempts >= self.max_attempts {
             return Decision::Dead(FinishReason::AttemptsExhausted);
         }
         let own = self.jittered(self.delay_after(progress.attempts), random);
         let asked = retry_after.map_or(Duration::ZERO, |wait| wait.min(self.max_retry_after));
-        // Never earlier than the schedule: a receiver can slow us down, not speed us up.
-        let delay = own.max(asked);
+        let delay = match outcome {
+            // Our own consumer says when it can try again, earlier than the schedule too.
+            AttemptOutcome::Returned { delay: Some(wanted) } => *wanted,
+            // Never earlier than the schedule: a receiver can slow us down, not speed us up.
+            _ => own.max(asked),
+        };
         if ended_at + delay > progress.round_at + self.horizon {
             return Decision::Dead(FinishReason::HorizonPassed);
         }

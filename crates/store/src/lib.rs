@@ -41,7 +41,8 @@ use sea_orm::{
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
-    Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits, key_usage_limits,
+    PullQueue, Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits,
+    key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -58,6 +59,8 @@ pub struct Store {
     pub log: Arc<dyn EventLog>,
     /// The queue of deliveries.
     pub queue: Arc<dyn DeliveryQueue>,
+    /// The queue as consumers of pull endpoints use it.
+    pub pull: Arc<dyn PullQueue>,
     /// What happened, for people.
     pub history: Arc<dyn History>,
     /// Configuration.
@@ -156,6 +159,7 @@ impl Store {
         Ok(Self {
             log: Arc::new(queue.clone()),
             queue: Arc::new(queue.clone()),
+            pull: Arc::new(queue.clone()),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
@@ -190,6 +194,7 @@ impl Store {
         Ok(Self {
             log: Arc::new(Deadline(queue.clone())),
             queue: Arc::new(Deadline(queue.clone())),
+            pull: Arc::new(Deadline(queue.clone())),
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),

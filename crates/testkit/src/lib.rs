@@ -7,6 +7,7 @@
 //!  raw        a receiver that answers with any bytes at all, in any rhythm
 //!  proxy      a TCP link that can be frozen, cut and healed
 //!  process    a child process with its log and its signals
+//!  python     a Python that speaks gRPC, where there is one
 //!  ledger     what was acknowledged against what arrived
 //! ```
 //!
@@ -17,5 +18,6 @@ pub mod ledger;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod python;
 pub mod raw;
 pub mod receiver;

@@ -1,6 +1,6 @@
 //! Programs that `check` needs beyond the Rust toolchain, at the versions it was tried with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{answer, show};
@@ -12,6 +12,9 @@ pub(crate) const HOW_TO_INSTALL: &str = "run `cargo xtask tools`";
 
 /// The protobuf linter, from the Python package index: one binary, no build.
 const BUF_VERSION: &str = "1.75.0";
+
+/// What the Python examples need, from the same index.
+const PYTHON_PACKAGES: [&str; 2] = ["grpcio==1.85.3", "grpcio-tools==1.85.1"];
 
 /// Built from source by cargo, in a few minutes.
 const CARGO_DENY_VERSION: &str = "0.20.2";
@@ -41,6 +44,8 @@ pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<bool> {
         Some(found) => Ok(Verdict::Passed(found.display().to_string())),
         None => install_buf(workspace),
     });
+    // After buf, which makes the environment anew.
+    step::run(&mut tally, "grpcio", || install_grpcio(workspace));
     println!("{tally}");
     Ok(tally.failed == 0)
 }
@@ -53,20 +58,43 @@ fn install_cargo_deny(workspace: &Workspace) -> anyhow::Result<Verdict> {
 
 fn install_buf(workspace: &Workspace) -> anyhow::Result<Verdict> {
     let environment = environment(workspace);
-    let made = create_environment(&environment)? || {
-        // Debian ships Python without venv.
-        apt_install(&["python3-venv"])? && create_environment(&environment)?
-    };
-    if !made {
-        return Ok(Verdict::Failed("python3 -m venv failed: install python3 with venv".into()));
+    if !make_environment(&environment)? {
+        return Ok(no_environment());
     }
-    let package = format!("buf-bin=={BUF_VERSION}");
-    let installed = show(
+    let installed = pip_install(&environment, &[&format!("buf-bin=={BUF_VERSION}")])?;
+    Ok(verdict(installed, "pip install buf-bin failed"))
+}
+
+/// For the scenario that runs the example in Python.
+fn install_grpcio(workspace: &Workspace) -> anyhow::Result<Verdict> {
+    let environment = environment(workspace);
+    let mut look = Command::new(environment.join("bin/python3"));
+    if answer(look.args(["-c", "import grpc, grpc_tools; print(grpc.__version__)"])).is_some() {
+        return Ok(Verdict::passed());
+    }
+    if !environment.join("bin/pip").exists() && !make_environment(&environment)? {
+        return Ok(no_environment());
+    }
+    let installed = pip_install(&environment, &PYTHON_PACKAGES)?;
+    Ok(verdict(installed, "pip install grpcio failed"))
+}
+
+fn make_environment(directory: &Path) -> anyhow::Result<bool> {
+    // Debian ships Python without venv.
+    Ok(create_environment(directory)?
+        || (apt_install(&["python3-venv"])? && create_environment(directory)?))
+}
+
+fn no_environment() -> Verdict {
+    Verdict::Failed("python3 -m venv failed: install python3 with venv".into())
+}
+
+fn pip_install(environment: &Path, packages: &[&str]) -> anyhow::Result<bool> {
+    show(
         Command::new(environment.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
-            .arg(package),
-    )?;
-    Ok(verdict(installed, "pip install buf-bin failed"))
+            .args(packages),
+    )
 }
 
 fn verdict(success: bool, failure: &str) -> Verdict {
@@ -78,7 +106,7 @@ fn environment(workspace: &Workspace) -> PathBuf {
     workspace.target_directory.join("tools/venv")
 }
 
-fn create_environment(directory: &PathBuf) -> anyhow::Result<bool> {
+fn create_environment(directory: &Path) -> anyhow::Result<bool> {
     if answer(Command::new("python3").arg("--version")).is_none() {
         return Ok(false);
     }

@@ -5,12 +5,12 @@ use prost::Message as _;
 use std::{fmt, time::Duration};
 use turnbuckle_domain::{
     ApiToken, ApiTokenHash, ApiTokenId, Channels, Compatibility, Endpoint, EndpointId,
-    EndpointState, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId, Filter,
-    HttpTarget, IngestPath, IngestToken, Key as SigningKey, KeyAlgorithm, KeyId, KeyRing, KeyState,
-    Labels, Meta, PayloadFormat, ResourceId, RetryPolicy, RetryPolicyId, Revision, Revocation,
-    Role, RotationPause, SchemeChoice, SchemeDocument, SealedSecret, SignatureProfile, Source,
-    SourceId, Subscription, SubscriptionId, Tenant, TenantId, Timestamp, TypeName, TypePattern,
-    UnknownVersion, VersionName, Violations, limits,
+    EndpointState, EndpointTarget, EventType, EventTypeId, EventTypeVersion, EventTypeVersionId,
+    Filter, HttpTarget, IngestPath, IngestToken, Key as SigningKey, KeyAlgorithm, KeyId, KeyRing,
+    KeyState, Labels, Meta, PayloadFormat, PullTarget, ResourceId, RetryPolicy, RetryPolicyId,
+    Revision, Revocation, Role, RotationPause, SchemeChoice, SchemeDocument, SealedSecret,
+    SignatureProfile, Source, SourceId, Subscription, SubscriptionId, Tenant, TenantId, Timestamp,
+    TypeName, TypePattern, UnknownVersion, VersionName, Violations, limits,
 };
 use turnbuckle_proto::v1::{self, ConfigResource, config_resource::Record as Wire};
 use uuid::Uuid;
@@ -188,23 +188,35 @@ fn endpoint(
         true => EndpointState::Disabled { reason: record.disable_reason },
         false => EndpointState::Active,
     };
+    let target = match record.pull {
+        Some(pull) => EndpointTarget::Pull(pull_target(&pull)?),
+        None => EndpointTarget::Http(HttpTarget {
+            url: record.url,
+            timeout: Duration::from_micros(timeout),
+            headers: record.headers.into_iter().collect(),
+            header_prefix: record.header_prefix,
+        }),
+    };
     Ok(Endpoint {
         id: EndpointId::from_uuid(id(&resource.id)?),
         tenant: tenant_id(&resource)?,
         slug: slug(&resource)?,
         display_name: record.display_name,
-        target: HttpTarget {
-            url: record.url,
-            timeout: Duration::from_micros(timeout),
-            headers: record.headers.into_iter().collect(),
-            header_prefix: record.header_prefix,
-        },
+        target,
         signature_profile: some("signature_profile", profile)?,
         retry_policy: policy,
         max_in_flight: part("max_in_flight", u16::try_from(record.max_in_flight))?,
         state,
         labels: labels(&mut resource)?,
         meta: meta(&resource),
+    })
+}
+
+fn pull_target(record: &v1::PullRecord) -> Result<PullTarget, Unusable> {
+    Ok(PullTarget {
+        lease: Duration::from_micros(part("lease_us", u64::try_from(record.lease_us))?),
+        max_outstanding: part("max_outstanding", u16::try_from(record.max_outstanding))?,
+        ordered_by_subject: record.ordered_by_subject,
     })
 }
 

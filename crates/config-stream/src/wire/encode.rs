@@ -2,15 +2,21 @@
 
 use super::{Key, is_for, wire_kind};
 use prost::Message as _;
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 use turnbuckle_domain::{
-    ApiToken, ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointState, EventType,
-    EventTypeVersion, HttpTarget, IngestPath, Key as SigningKey, KeyRing, Labels, Meta, NodeRole,
-    RetryPolicy, Revocation, SchemeChoice, Source, Subscription, Tenant, Timestamp,
-    UnreadableResource,
+    ApiToken, ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointState, EndpointTarget,
+    EventType, EventTypeVersion, HttpTarget, IngestPath, Key as SigningKey, KeyRing, Labels, Meta,
+    NodeRole, PullTarget, RetryPolicy, Revocation, SchemeChoice, Source, Subscription, Tenant,
+    Timestamp, UnreadableResource,
 };
 use turnbuckle_proto::v1::{self, ConfigKind, ConfigResource, config_resource::Record};
 use uuid::Uuid;
+
+/// Stands where a URL stands otherwise: a node that knows no pull endpoints sends nothing there.
+const PULL_URL: &str = "pull:";
 
 /// A delta as one role of nodes gets it. Made once and sent to many.
 #[derive(Debug, Clone, Default)]
@@ -198,22 +204,35 @@ fn endpoint(value: &Endpoint) -> ConfigResource {
         labels,
         meta,
     } = value;
-    let HttpTarget { url, timeout, headers, header_prefix } = target;
+    let (url, timeout, headers, header_prefix, pull) = match target {
+        EndpointTarget::Http(HttpTarget { url, timeout, headers, header_prefix }) => {
+            (url.as_str(), *timeout, headers.clone(), header_prefix.as_str(), None)
+        }
+        EndpointTarget::Pull(PullTarget { lease, max_outstanding, ordered_by_subject }) => {
+            let pull = v1::PullRecord {
+                lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX),
+                max_outstanding: u32::from(*max_outstanding),
+                ordered_by_subject: *ordered_by_subject,
+            };
+            (PULL_URL, Duration::ZERO, BTreeMap::new(), "", Some(pull))
+        }
+    };
     let (disabled, disable_reason) = match state {
         EndpointState::Active => (false, String::new()),
         EndpointState::Disabled { reason } => (true, reason.clone()),
     };
     let record = v1::EndpointRecord {
         display_name: display_name.clone(),
-        url: url.clone(),
+        url: url.to_owned(),
         timeout_us: i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX),
-        headers: headers.clone().into_iter().collect::<HashMap<_, _>>(),
-        header_prefix: header_prefix.clone(),
+        headers: headers.into_iter().collect::<HashMap<_, _>>(),
+        header_prefix: header_prefix.to_owned(),
         signature_profile: signature_profile.as_str().to_owned(),
         retry_policy_id: retry_policy.map(|id| bytes(id.uuid())).unwrap_or_default(),
         max_in_flight: u32::from(*max_in_flight),
         disabled,
         disable_reason,
+        pull,
     };
     ConfigResource {
         slug: slug.as_str().to_owned(),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{fixture, replica};
-use turnbuckle_domain::{ConfigDelta, Revision};
+use turnbuckle_domain::{ConfigDelta, Endpoint, EndpointTarget, PullTarget, Revision};
+use turnbuckle_proto::v1::config_resource;
 
 /// One of each, with every optional part there and with none.
 fn everything() -> ConfigDelta {
@@ -33,6 +34,23 @@ fn every_value_comes_out_as_it_went_in() {
     assert_eq!(found.sources, delta.sources);
     assert_eq!(found.source_key_rings, delta.source_key_rings);
     assert_eq!(found.api_tokens, delta.api_tokens);
+}
+
+#[test]
+fn a_pull_endpoint_travels_with_its_settings_and_a_url_that_leads_nowhere() {
+    let target = EndpointTarget::Pull(PullTarget {
+        lease: std::time::Duration::from_millis(7_500),
+        max_outstanding: 321,
+        ordered_by_subject: true,
+    });
+    let endpoint = Endpoint { target, ..fixture::endpoint(9, 4) };
+    let endpoints = vec![fixture::live(endpoint.clone())];
+    let delta = ConfigDelta { endpoints, ..ConfigDelta::default() };
+    let encoded = encode(&delta, NodeRole::Delivery);
+    let (_, resource) = header(&encoded.upserts[0]).unwrap();
+    let Some(config_resource::Record::Endpoint(record)) = &resource.record else { panic!() };
+    assert_eq!(record.url, "pull:");
+    assert_eq!(decode(resource), Ok(Record::Endpoint(Box::new(endpoint))));
 }
 
 #[test]

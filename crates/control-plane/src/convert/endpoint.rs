@@ -4,60 +4,34 @@ use super::{
     change::{self, split_name},
     etag, finish, key_ring,
     mask::{Fields, Mask},
-    new_id, page, single, uid,
-    value::{self, WireMeta, duration_or},
+    new_id, page, single, target, uid,
+    value::{self, WireMeta},
     with_deleted,
 };
 use crate::{
     endpoint::{
         CreateEndpoint, CreatedEndpoint, DisableEndpoint, EndpointVerb, EndpointView,
-        HEADERS_FIELD, ListEndpoints, TargetChange, UpdateEndpoint,
+        ListEndpoints, NOT_SENT, UNSIGNED, UpdateEndpoint,
     },
-    headers,
     kept::{Listed, Lookup, Undelete},
     key_material::WantedKey,
     names::{EndpointName, RetryPolicyName, TenantName},
     page::Page,
     write::Upsert,
 };
-use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    EndpointId, EndpointState, Error, HttpTarget, KeyAlgorithm, ResourceId, SignatureProfile,
-    TargetPolicy, Violations, limits,
+    EndpointId, EndpointState, Error, KeyAlgorithm, ResourceId, SignatureProfile, TargetPolicy,
+    Violations, limits,
 };
 use turnbuckle_proto::v1;
 use turnbuckle_runtime::grpc;
 use zeroize::Zeroizing;
 
 const NAME_FIELD: &str = "endpoint.display_name";
-const HTTP_FIELD: &str = "endpoint.http";
-const URL_FIELD: &str = "endpoint.http.url";
-const TIMEOUT_FIELD: &str = "endpoint.http.timeout";
-const PREFIX_FIELD: &str = "endpoint.http.header_prefix";
 const PROFILE_FIELD: &str = "endpoint.signature_profile";
 const POLICY_FIELD: &str = "endpoint.retry_policy";
 const IN_FLIGHT_FIELD: &str = "endpoint.max_in_flight";
 const LABELS_FIELD: &str = "endpoint.labels";
-
-/// The URL, judged as far as that needs no name resolution. Never repeated in a message: it may
-/// carry credentials.
-fn url(text: String, targets: &dyn TargetPolicy) -> Result<String, String> {
-    if text.is_empty() {
-        return Err("is required".to_owned());
-    }
-    let count = text.chars().count();
-    if count > limits::URL_CHARS {
-        return Err(format!("has {count} characters; use at most {}", limits::URL_CHARS));
-    }
-    if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
-        return Err("has spaces or control characters; percent-encode them".to_owned());
-    }
-    targets.check_url(&text).map(|()| text)
-}
-
-fn timeout(given: Option<&prost_types::Duration>) -> Result<Duration, String> {
-    duration_or(given, limits::TIMEOUT_DEFAULT, limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX)
-}
 
 fn signature_profile(number: i32) -> Result<SignatureProfile, String> {
     use v1::SignatureProfile as Wire;
@@ -104,50 +78,6 @@ fn retry_policy(
     Some(Some(policy))
 }
 
-/// The parts of a receiver that are meant, each checked.
-fn target_change(
-    violations: &mut Violations,
-    http: v1::HttpTarget,
-    means: impl Fn(&str) -> bool,
-    targets: &dyn TargetPolicy,
-) -> TargetChange {
-    let v1::HttpTarget { url: address, timeout: time, headers: pairs, header_prefix } = http;
-    let new_url =
-        means("http.url").then(|| violations.take(URL_FIELD, url(address, targets))).flatten();
-    let new_timeout = means("http.timeout")
-        .then(|| violations.take(TIMEOUT_FIELD, timeout(time.as_ref())))
-        .flatten();
-    let new_headers: Option<BTreeMap<String, String>> =
-        means("http.headers").then(|| headers::check(pairs, HEADERS_FIELD, violations));
-    let new_prefix = means("http.header_prefix")
-        .then(|| violations.take(PREFIX_FIELD, headers::check_prefix(&header_prefix)))
-        .flatten();
-    TargetChange {
-        url: new_url,
-        timeout: new_timeout,
-        headers: new_headers,
-        header_prefix: new_prefix,
-    }
-}
-
-/// A whole receiver.
-fn target(
-    violations: &mut Violations,
-    wire: Option<v1::endpoint::Target>,
-    targets: &dyn TargetPolicy,
-) -> Option<HttpTarget> {
-    let Some(v1::endpoint::Target::Http(http)) = wire else {
-        violations.add(HTTP_FIELD, "is required");
-        return None;
-    };
-    let parts = target_change(violations, http, |_| true, targets);
-    let (headers, header_prefix) = (parts.headers?, parts.header_prefix?);
-    headers::check_family(&headers, &header_prefix, HEADERS_FIELD, violations);
-    let none = BTreeMap::new();
-    let headers = headers::keep_hidden(&headers, &none, false, HEADERS_FIELD, violations);
-    Some(HttpTarget { url: parts.url?, timeout: parts.timeout?, headers, header_prefix })
-}
-
 pub(crate) fn create(
     mut request: v1::CreateEndpointRequest,
     targets: &dyn TargetPolicy,
@@ -157,16 +87,22 @@ pub(crate) fn create(
     let endpoint = request.endpoint.unwrap_or_default();
     let tenant = violations.take("parent", TenantName::parse(&request.parent)).map(|name| name.0);
     let slug = new_id(&mut violations, "endpoint_id", request.endpoint_id);
+    let is_pull = matches!(endpoint.target, Some(v1::endpoint::Target::Pull(_)));
+    if is_pull {
+        refuse_of_http(&mut violations, &endpoint, &secret);
+    }
     let display_name = violations.take(NAME_FIELD, value::display_name(endpoint.display_name));
-    let target = target(&mut violations, endpoint.target, targets);
+    let target = target::new(&mut violations, endpoint.target, targets);
     let profile = violations.take(PROFILE_FIELD, signature_profile(endpoint.signature_profile));
     let retry_policy = retry_policy(&mut violations, tenant.as_ref(), &endpoint.retry_policy);
     let max_in_flight = violations.take(IN_FLIGHT_FIELD, max_in_flight(endpoint.max_in_flight));
     let labels = value::labels(&mut violations, LABELS_FIELD, endpoint.labels);
-    let key = if secret.is_empty() {
-        Some(WantedKey::Fresh(KeyAlgorithm::HmacSha256))
-    } else {
-        violations.take("secret", key_ring::imported(&secret)).map(WantedKey::Imported)
+    let key = match (is_pull, secret.is_empty()) {
+        (true, _) => Some(None),
+        (false, true) => Some(Some(WantedKey::Fresh(KeyAlgorithm::HmacSha256))),
+        (false, false) => violations
+            .take("secret", key_ring::imported(&secret))
+            .map(|key| Some(WantedKey::Imported(key))),
     };
     let command = || {
         Some(CreateEndpoint {
@@ -182,6 +118,19 @@ pub(crate) fn create(
         })
     };
     finish(violations, command())
+}
+
+/// What a pull endpoint does not have.
+fn refuse_of_http(violations: &mut Violations, endpoint: &v1::Endpoint, secret: &str) {
+    if endpoint.signature_profile != 0 {
+        violations.add(PROFILE_FIELD, UNSIGNED);
+    }
+    if endpoint.max_in_flight != 0 {
+        violations.add(IN_FLIGHT_FIELD, NOT_SENT);
+    }
+    if !secret.is_empty() {
+        violations.add("secret", UNSIGNED);
+    }
 }
 
 pub(crate) fn get(request: v1::GetEndpointRequest) -> Result<Lookup<EndpointName>, Error> {
@@ -204,17 +153,22 @@ fn read_mask(
     endpoint: &v1::Endpoint,
     violations: &mut Violations,
 ) -> Mask {
-    let http = endpoint.target.as_ref().map(|v1::endpoint::Target::Http(http)| http);
-    let sets = |part: fn(&v1::HttpTarget) -> bool| http.is_some_and(part);
+    use v1::endpoint::Target::{Http, Pull};
+    let http = |part: fn(&v1::HttpTarget) -> bool| matches!(&endpoint.target, Some(Http(http)) if part(http));
+    let pull = |part: fn(&v1::PullTarget) -> bool| matches!(&endpoint.target, Some(Pull(pull)) if part(pull));
     let fields = Fields {
         changeable: &[
             ("display_name", !endpoint.display_name.is_empty()),
             // Without a mask only the parts that are set are meant, not the whole.
             ("http", false),
-            ("http.url", sets(|http| !http.url.is_empty())),
-            ("http.timeout", sets(|http| http.timeout.is_some())),
-            ("http.headers", sets(|http| !http.headers.is_empty())),
-            ("http.header_prefix", sets(|http| !http.header_prefix.is_empty())),
+            ("http.url", http(|http| !http.url.is_empty())),
+            ("http.timeout", http(|http| http.timeout.is_some())),
+            ("http.headers", http(|http| !http.headers.is_empty())),
+            ("http.header_prefix", http(|http| !http.header_prefix.is_empty())),
+            ("pull", false),
+            ("pull.lease", pull(|pull| pull.lease.is_some())),
+            ("pull.max_outstanding", pull(|pull| pull.max_outstanding != 0)),
+            ("pull.ordered_by_subject", pull(|pull| pull.ordered_by_subject)),
             ("signature_profile", endpoint.signature_profile != 0),
             ("retry_policy", !endpoint.retry_policy.is_empty()),
             ("max_in_flight", endpoint.max_in_flight != 0),
@@ -224,24 +178,6 @@ fn read_mask(
         fixed: &[],
     };
     Mask::read(mask, &fields, violations)
-}
-
-fn masked_target(
-    violations: &mut Violations,
-    mask: &Mask,
-    wire: Option<v1::endpoint::Target>,
-    targets: &dyn TargetPolicy,
-) -> TargetChange {
-    let whole = mask.has("http");
-    let http = match wire {
-        Some(v1::endpoint::Target::Http(http)) => http,
-        None if whole => {
-            violations.add(HTTP_FIELD, "is required");
-            return TargetChange::default();
-        }
-        None => v1::HttpTarget::default(),
-    };
-    target_change(violations, http, |path| whole || mask.has(path), targets)
 }
 
 pub(crate) fn update(
@@ -259,7 +195,7 @@ pub(crate) fn update(
         .has("display_name")
         .then(|| violations.take(NAME_FIELD, value::display_name(endpoint.display_name)))
         .flatten();
-    let target = masked_target(&mut violations, &mask, endpoint.target, targets);
+    let target = target::masked(&mut violations, &mask, endpoint.target, targets);
     let profile = mask
         .has("signature_profile")
         .then(|| violations.take(PROFILE_FIELD, signature_profile(endpoint.signature_profile)))
@@ -330,16 +266,6 @@ pub(crate) fn disable(request: v1::DisableEndpointRequest) -> Result<DisableEndp
     finish(violations, command())
 }
 
-fn wire_target(target: &HttpTarget) -> v1::endpoint::Target {
-    let headers = target.headers.keys().map(|name| (name.clone(), headers::HIDDEN.to_owned()));
-    v1::endpoint::Target::Http(v1::HttpTarget {
-        url: target.url.clone(),
-        timeout: Some(grpc::duration(target.timeout)),
-        headers: headers.collect(),
-        header_prefix: target.header_prefix.clone(),
-    })
-}
-
 pub(crate) fn undelete(
     request: v1::UndeleteEndpointRequest,
 ) -> Result<Undelete<EndpointName, EndpointId>, Error> {
@@ -363,14 +289,16 @@ pub(crate) fn message(view: &EndpointView) -> v1::Endpoint {
         EndpointState::Active => (v1::EndpointState::Active, String::new()),
         EndpointState::Disabled { reason } => (v1::EndpointState::Disabled, reason.clone()),
     };
+    let is_pull = endpoint.target.pull().is_some();
+    let profile = wire_profile(endpoint.signature_profile);
     v1::Endpoint {
         name: name.to_string(),
         uid: value::uid(&endpoint.meta, endpoint.id),
         display_name: endpoint.display_name.clone(),
-        target: Some(wire_target(&endpoint.target)),
-        signature_profile: wire_profile(endpoint.signature_profile).into(),
+        target: Some(target::wire(&endpoint.target)),
+        signature_profile: if is_pull { 0 } else { profile.into() },
         retry_policy: policy.unwrap_or_default(),
-        max_in_flight: endpoint.max_in_flight.into(),
+        max_in_flight: if is_pull { 0 } else { endpoint.max_in_flight.into() },
         state: state.into(),
         disable_reason,
         labels: value::label_map(&endpoint.labels),

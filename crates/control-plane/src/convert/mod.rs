@@ -23,6 +23,7 @@ pub(crate) mod source;
 pub(crate) mod source_preset;
 mod source_settings;
 pub(crate) mod subscription;
+mod target;
 pub(crate) mod tenant;
 mod value;
 mod wire_name;

@@ -6,8 +6,13 @@ use crate::{
     key_meter::KeyMeter,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::sync::{Arc, OnceLock};
-use turnbuckle_domain::{Endpoint, KeyRing, Labels, RetryRule, SecretSealer, SignatureProfile};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use turnbuckle_domain::{
+    Endpoint, HttpTarget, KeyRing, Labels, RetryRule, SecretSealer, SignatureProfile, limits,
+};
 use turnbuckle_signing::{Profile, SignerOptions};
 
 /// An endpoint as the engine uses it.
@@ -16,11 +21,13 @@ pub struct EndpointEntry {
     pub endpoint: Endpoint,
     /// The rules of its retry policy.
     pub rule: Arc<RetryRule>,
-    /// Where to dial; made when the first attempt needs it.
+    /// Where to dial; made when the first attempt needs it, or there is none.
     target: OnceLock<Option<Arc<Target>>>,
     guard: Arc<EgressGuard>,
     /// Its extra headers, ready to be copied.
     pub headers: HeaderMap,
+    /// Time for one attempt.
+    pub timeout: Duration,
     /// Its keys.
     pub signer: Signer,
     /// How it signs.
@@ -38,21 +45,24 @@ impl EndpointEntry {
         sealer: Arc<dyn SecretSealer>,
         meter: &KeyMeter,
     ) -> Self {
+        // Ten thousands of endpoints are held: what is for people only is left to the control plane.
+        let endpoint =
+            Endpoint { display_name: String::new(), labels: Labels::default(), ..endpoint };
+        let http = endpoint.target.http();
         let counter = meter.ring(endpoint.tenant, endpoint.id, ring.revision);
         let profile = match endpoint.signature_profile {
             SignatureProfile::StandardWebhooks => Profile::StandardWebhooks,
             SignatureProfile::TimestampedHex => Profile::TimestampedHex,
             SignatureProfile::HubSha256 => Profile::HubSha256,
         };
-        // Ten thousands of endpoints are held: what is for people only is left to the control plane.
-        let endpoint =
-            Endpoint { display_name: String::new(), labels: Labels::default(), ..endpoint };
         Self {
             target: OnceLock::new(),
             guard,
-            headers: static_headers(&endpoint),
+            headers: http.map(static_headers).unwrap_or_default(),
+            timeout: http.map_or(limits::TIMEOUT_DEFAULT, |http| http.timeout),
             signer: Signer::new(ring, endpoint.tenant, endpoint.id, sealer, counter),
-            signer_options: SignerOptions::with_prefix(&endpoint.target.header_prefix)
+            signer_options: http
+                .and_then(|http| SignerOptions::with_prefix(&http.header_prefix).ok())
                 .unwrap_or_default(),
             profile,
             rule,
@@ -60,17 +70,20 @@ impl EndpointEntry {
         }
     }
 
-    /// Where to dial; none when the egress guard refuses the URL.
+    /// Where to dial; none when the egress guard refuses the URL, or consumers pull.
     #[must_use]
     pub fn target(&self) -> Option<&Arc<Target>> {
-        let check = || self.guard.check_url(&self.endpoint.target.url).ok().map(Arc::new);
+        let check = || {
+            let http = self.endpoint.target.http()?;
+            self.guard.check_url(&http.url).ok().map(Arc::new)
+        };
         self.target.get_or_init(check).as_ref()
     }
 }
 
 /// Values were checked when they were written; one that no longer passes is left out, not sent broken.
-fn static_headers(endpoint: &Endpoint) -> HeaderMap {
-    let pairs = endpoint.target.headers.iter();
+fn static_headers(target: &HttpTarget) -> HeaderMap {
+    let pairs = target.headers.iter();
     pairs
         .filter_map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

@@ -62,7 +62,7 @@ impl Attempter {
             Ok(headers) => headers,
             Err(fault) => return (Some(AttemptOutcome::Failed { fault }), Duration::ZERO),
         };
-        let timeout = entry.endpoint.target.timeout;
+        let timeout = entry.timeout;
         let request = OutgoingRequest { target, headers, body: body.bytes, timeout, is_current };
         let Some(sent) = self.sender.send(request).await else { return (None, Duration::ZERO) };
         entry.signer.count(now, &sent.outcome);

@@ -16,7 +16,7 @@ use super::{
     },
     settle::SettleQueue,
 };
-use crate::{config::ConfigHandle, metrics::EngineMetrics};
+use crate::{config::ConfigHandle, metrics::EngineMetrics, pull::PullHub};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, HashSet, VecDeque},
@@ -45,6 +45,8 @@ pub(crate) struct DispatcherParts {
     pub(crate) shared_store: bool,
     /// Tells the lease keeper which shards can go.
     pub(crate) emptied: watch::Sender<HashSet<Shard>>,
+    /// Consumers of pull endpoints.
+    pub(crate) pulls: Arc<PullHub>,
 }
 
 pub(crate) struct Dispatcher {
@@ -77,7 +79,9 @@ pub(crate) struct Dispatcher {
     timers: BinaryHeap<Reverse<(Timestamp, EndpointId)>>,
     /// Lanes that may want a claim, in turn, so that many lanes share claims fairly.
     hungry: VecDeque<EndpointId>,
-    /// Endpoints of other workers that were published to here.
+    /// Told what was published to pull endpoints, which have no lanes.
+    pulls: Arc<PullHub>,
+    /// Endpoints that other workers are to look at: theirs, and pull endpoints, which are everybody's.
     foreign: HashSet<EndpointId>,
     metrics: EngineMetrics,
     in_flight: usize,
@@ -123,6 +127,7 @@ impl Dispatcher {
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             hungry: VecDeque::new(),
+            pulls: parts.pulls,
             foreign: HashSet::new(),
             metrics: EngineMetrics::new(),
             in_flight: 0,

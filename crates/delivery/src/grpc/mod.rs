@@ -6,15 +6,17 @@ mod events;
 mod key_tests;
 mod list;
 mod processing;
+mod pull;
 
-use crate::plane::DeliveryPlane;
+use crate::{plane::DeliveryPlane, pull::REQUEST_BYTES};
 use deliveries::DeliveriesService;
 use events::EventsService;
 use key_tests::KeyTestsService;
+use pull::PullService;
 use turnbuckle_domain::event_limits;
 use turnbuckle_proto::v1::{
     deliveries_server::DeliveriesServer, events_server::EventsServer,
-    key_tests_server::KeyTestsServer,
+    key_tests_server::KeyTestsServer, pull_server::PullServer,
 };
 
 /// A batch of events with its framing.
@@ -35,6 +37,12 @@ impl DeliveryPlane {
         &self,
     ) -> KeyTestsServer<impl turnbuckle_proto::v1::key_tests_server::KeyTests + use<>> {
         KeyTestsServer::new(KeyTestsService::new(self))
+    }
+
+    /// The Pull service.
+    #[must_use]
+    pub fn pull_service(&self) -> PullServer<impl turnbuckle_proto::v1::pull_server::Pull + use<>> {
+        PullServer::new(PullService::new(self)).max_decoding_message_size(REQUEST_BYTES)
     }
 
     /// The Deliveries service.

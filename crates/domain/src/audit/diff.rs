@@ -1,8 +1,9 @@
 //! What a resource looks like in the record, and what changed between two looks.
 
 use crate::{
-    Backoff, Endpoint, EndpointState, EventType, EventTypeVersion, Filter, HttpTarget, Jitter, Key,
-    KeyRing, Labels, PayloadFormat, RetryPolicy, Subscription, Tenant, Timestamp,
+    Backoff, Endpoint, EndpointState, EndpointTarget, EventType, EventTypeVersion, Filter,
+    HttpTarget, Jitter, Key, KeyRing, Labels, PayloadFormat, RetryPolicy, Subscription, Tenant,
+    Timestamp,
 };
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -220,7 +221,22 @@ impl Audited for Endpoint {
     }
 }
 
-fn put_target(fields: &mut Fields, owner: Uuid, target: &HttpTarget) {
+fn put_target(fields: &mut Fields, owner: Uuid, target: &EndpointTarget) {
+    match target {
+        EndpointTarget::Http(http) => put_http(fields, owner, http),
+        EndpointTarget::Pull(pull) => {
+            put(fields, "pull.lease", shown_duration(pull.lease));
+            put(fields, "pull.max_outstanding", pull.max_outstanding.to_string());
+            put(
+                fields,
+                "pull.ordered_by_subject",
+                if pull.ordered_by_subject { "yes" } else { "" },
+            );
+        }
+    }
+}
+
+fn put_http(fields: &mut Fields, owner: Uuid, target: &HttpTarget) {
     put(fields, "http.url", shown_url(owner, &target.url));
     put(fields, "http.timeout", shown_duration(target.timeout));
     put(fields, "http.header_prefix", &target.header_prefix);

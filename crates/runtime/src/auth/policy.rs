@@ -98,6 +98,7 @@ fn by_name(name: &str) -> Option<Permission> {
         "PERMISSION_EVENT_PUBLISH" => Permission::EventPublish,
         "PERMISSION_DELIVERY_READ" => Permission::DeliveryRead,
         "PERMISSION_DELIVERY_OPERATE" => Permission::DeliveryOperate,
+        "PERMISSION_DELIVERY_CONSUME" => Permission::DeliveryConsume,
         "PERMISSION_AUDIT_READ" => Permission::AuditRead,
         "PERMISSION_TOKEN_MANAGE" => Permission::TokenManage,
         "PERMISSION_CONFIG_WATCH" => Permission::ConfigWatch,

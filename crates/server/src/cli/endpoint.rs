@@ -81,7 +81,35 @@ pub struct Settings {
     /// First part of the Standard Webhooks header names, such as svix.
     #[arg(long, value_name = "PREFIX")]
     pub header_prefix: Option<String>,
+    /// Of a pull endpoint.
+    #[command(flatten)]
+    pub pull: PullSettings,
 }
+
+/// Options of pull endpoints.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Pull endpoints")]
+pub struct PullSettings {
+    /// How long a consumer has for a delivery, 5s to 10m [default: 30s].
+    #[arg(long, value_name = "DURATION", conflicts_with_all = OF_HTTP)]
+    pub lease: Option<Span>,
+    /// Most deliveries that one stream holds at once, 1 to 1000 [default: 100].
+    #[arg(long, value_name = "N", conflicts_with_all = OF_HTTP)]
+    pub max_outstanding: Option<i32>,
+    /// Of deliveries with the same subject only the earliest is out at a time.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        conflicts_with_all = OF_HTTP
+    )]
+    pub ordered_by_subject: Option<bool>,
+}
+
+/// What pull endpoints have not.
+const OF_HTTP: [&str; 6] =
+    ["url", "signature_profile", "max_in_flight", "request_timeout", "headers", "header_prefix"];
 
 /// Options of `endpoint create`.
 #[derive(Clone, Debug, clap::Args)]
@@ -90,13 +118,16 @@ pub struct CreateArgs {
     #[arg(default_value = "", hide_default_value = true)]
     pub id: String,
     /// Where deliveries are sent.
-    #[arg(long)]
-    pub url: String,
+    #[arg(long, required_unless_present = "pull_from")]
+    pub url: Option<String>,
+    /// Makes a pull endpoint: consumers take its deliveries over gRPC, and nothing is signed.
+    #[arg(long = "pull", id = "pull_from", conflicts_with_all = OF_HTTP)]
+    pub pull: bool,
     /// Everything else.
     #[command(flatten)]
     pub settings: Settings,
     /// File with a signing secret to import (whsec_… or whsk_…), - for stdin.
-    #[arg(long, value_name = "FILE", conflicts_with = "upsert")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upsert", "pull_from"])]
     pub secret_file: Option<String>,
     /// Labels.
     #[command(flatten)]
@@ -213,7 +244,10 @@ async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
 
 fn create(parent: String, args: CreateArgs) -> anyhow::Result<v1::CreateEndpointRequest> {
     let mut mask = Mask::default();
-    let mut endpoint = settings(&mut mask, &parent, Some(args.url), args.settings, false)?;
+    let mut endpoint = settings(&mut mask, &parent, args.url, args.settings, false)?;
+    if args.pull && !matches!(endpoint.target, Some(v1::endpoint::Target::Pull(_))) {
+        endpoint.target = Some(v1::endpoint::Target::Pull(v1::PullTarget::default()));
+    }
     endpoint.labels = args.labels.map();
     Ok(v1::CreateEndpointRequest {
         parent,
@@ -271,22 +305,44 @@ fn settings(
             _ => Collection::RetryPolicies.name(parent, &given),
         })
         .transpose()?;
-    let timeout = settings.request_timeout.map(Span::to_proto);
-    let http = v1::HttpTarget {
-        url: mask.take("http.url", url),
-        timeout: mask.take("http.timeout", timeout.map(Some)),
-        headers: mask.pairs("http.headers", settings.headers, clear_headers),
-        header_prefix: mask.take("http.header_prefix", settings.header_prefix),
+    let target = match settings.pull.target(mask) {
+        Some(pull) => v1::endpoint::Target::Pull(pull),
+        None => {
+            let timeout = settings.request_timeout.map(Span::to_proto);
+            v1::endpoint::Target::Http(v1::HttpTarget {
+                url: mask.take("http.url", url),
+                timeout: mask.take("http.timeout", timeout.map(Some)),
+                headers: mask.pairs("http.headers", settings.headers, clear_headers),
+                header_prefix: mask.take("http.header_prefix", settings.header_prefix),
+            })
+        }
     };
     Ok(v1::Endpoint {
         display_name: mask.take("display_name", settings.display_name),
-        target: Some(v1::endpoint::Target::Http(http)),
+        target: Some(target),
         signature_profile: mask
             .take("signature_profile", settings.signature_profile.map(Profile::to_proto)),
         retry_policy: mask.take("retry_policy", policy),
         max_in_flight: mask.take("max_in_flight", settings.max_in_flight),
         ..Default::default()
     })
+}
+
+impl PullSettings {
+    /// What is given for a pull endpoint, if anything is.
+    fn target(&self, mask: &mut Mask) -> Option<v1::PullTarget> {
+        if self.lease.is_none()
+            && self.max_outstanding.is_none()
+            && self.ordered_by_subject.is_none()
+        {
+            return None;
+        }
+        Some(v1::PullTarget {
+            lease: mask.take("pull.lease", self.lease.map(|lease| Some(lease.to_proto()))),
+            max_outstanding: mask.take("pull.max_outstanding", self.max_outstanding),
+            ordered_by_subject: mask.take("pull.ordered_by_subject", self.ordered_by_subject),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -318,6 +374,29 @@ mod tests {
             ["http.timeout", "http.headers", "retry_policy"]
         );
         assert_eq!(request.endpoint.unwrap().retry_policy, "tenants/acme/retryPolicies/quick");
+    }
+
+    #[test]
+    fn a_pull_endpoint_is_made_without_a_url_and_changed_by_its_own_options() {
+        let Verb::Create(args) = parsed("x create jobs --pull --ordered-by-subject") else {
+            panic!("not a create")
+        };
+        let endpoint = create("tenants/acme".into(), args).unwrap().endpoint.unwrap();
+        let Some(v1::endpoint::Target::Pull(pull)) = endpoint.target else { panic!("no queue") };
+        assert!(pull.ordered_by_subject && pull.lease.is_none());
+        let Verb::Create(args) = parsed("x create jobs --pull") else { panic!("not a create") };
+        let endpoint = create("tenants/acme".into(), args).unwrap().endpoint.unwrap();
+        assert!(matches!(endpoint.target, Some(v1::endpoint::Target::Pull(_))));
+        let Verb::Update(args) = parsed("x update jobs --lease 1m --ordered-by-subject=false")
+        else {
+            panic!("not an update")
+        };
+        let request = update("tenants/acme", "tenants/acme/endpoints/jobs".into(), args).unwrap();
+        let paths = request.update_mask.unwrap().paths;
+        assert_eq!(paths, ["pull.lease", "pull.ordered_by_subject"]);
+        for wrong in ["x create jobs", "x create jobs --pull --url https://a.example"] {
+            assert!(Root::try_parse_from(wrong.split(' ')).is_err(), "{wrong}");
+        }
     }
 
     #[test]

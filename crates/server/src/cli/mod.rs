@@ -33,6 +33,7 @@ mod names;
 mod node;
 mod output;
 mod preview;
+mod pull;
 mod receipt;
 mod render;
 mod resource;
@@ -83,6 +84,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// Looks at what waits at a pull endpoint, or takes it.
+    #[command(after_long_help = EXIT_CODES)]
+    Pull(pull::PullArgs),
     /// Receipts: what the ingress decided about requests of third parties, and why.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Receipt(receipt::Verb),
@@ -122,6 +126,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Source(verb) => Box::pin(source::run(verb, &mut session)).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::Pull(args) => pull::run(args, &mut session).await,
         Command::Receipt(verb) => receipt::run(verb, &mut session).await,
         Command::ApiToken(verb) => api_token::run(verb, &mut session).await,
         Command::Audit(verb) => audit::run(verb, &mut session).await,

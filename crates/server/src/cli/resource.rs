@@ -54,6 +54,21 @@ const LABELS: Column = plain("LABELS", &["labels"]);
 const CREATED: Column = age("CREATED", &["create_time"]);
 const DELETED: Column = Column { title: "DELETED", paths: &["delete_time"], style: Style::RareAge };
 
+impl Resource for v1::PulledDelivery {
+    const MESSAGE: &'static str = "turnbuckle.v1.PulledDelivery";
+    const COLUMNS: &'static [Column] = &[
+        short("DELIVERY", &["delivery"]),
+        plain("EVENT ID", &["event.event_id"]),
+        plain("EVENT TYPE", &["event.event_type"]),
+        plain("SUBJECT", &["event.subject"]),
+        plain("ATTEMPT", &["attempt"]),
+    ];
+
+    fn name(&self) -> &str {
+        &self.delivery
+    }
+}
+
 impl Resource for v1::TestKeyResponse {
     const MESSAGE: &'static str = "turnbuckle.v1.TestKeyResponse";
     const COLUMNS: &'static [Column] = &[short("KEY", &["key"]), plain("OUTCOME", &["outcome"])];
@@ -117,7 +132,7 @@ resources! {
     Endpoint: [
         NAME,
         plain("STATE", &["state"]),
-        plain("URL", &["http.url"]),
+        plain("TARGET", &["http.url", "pull"]),
         plain("SIGNATURE", &["signature_profile"]),
         short("RETRY POLICY", &["retry_policy"]),
         CREATED,

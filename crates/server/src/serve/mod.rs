@@ -311,6 +311,7 @@ fn plane_parts(
     PlaneParts {
         log: Arc::clone(&base.store.log),
         queue: Arc::clone(&base.store.queue),
+        pull: Arc::clone(&base.store.pull),
         history: Arc::clone(&base.store.history),
         config: Arc::new(callers.observe(sources.of_delivery(base))),
         clock: Arc::clone(&base.clock),

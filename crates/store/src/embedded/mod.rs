@@ -3,6 +3,7 @@
 mod append;
 mod error;
 mod order;
+mod pull;
 mod queue;
 mod thread;
 
@@ -79,11 +80,19 @@ impl EmbeddedQueue {
     }
 
     /// The directory is ours alone, so whoever holds a lease in it is dead: no need to wait for expiry.
+    /// Consumers lost their streams with the process; that is no attempt of theirs.
     async fn drop_old_leases(&self) -> Result<(), StoreError> {
-        let work = |connection: &rusqlite::Connection| {
+        let now = self.clock.now().micros();
+        let work = move |connection: &rusqlite::Connection| {
             connection.execute_batch(
                 "delete from worker; update shard_lease set worker_id = null, expires_at_us = 0",
-            )
+            )?;
+            connection.execute(
+                "update delivery set due_at_us = min(due_at_us, ?1), leased_at_us = null \
+                 where lease_token > 0 and leased_at_us is not null",
+                [now],
+            )?;
+            Ok(())
         };
         self.writer.run(work).await
     }

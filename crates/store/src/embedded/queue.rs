@@ -17,9 +17,9 @@ use uuid::Uuid;
 const CLAIM: &str = include_str!("sql/claim_due.sql");
 const NEXT_PENDING: &str = include_str!("sql/next_pending_lane.sql");
 const FILE: &str = include_str!("sql/file_delivery.sql");
-const REMOVE: &str = "delete from delivery where tenant_id = ?1 and id = ?2";
+pub(super) const REMOVE: &str = "delete from delivery where tenant_id = ?1 and id = ?2";
 const RETRY: &str = include_str!("sql/retry_delivery.sql");
-const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
+pub(super) const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
 const COUNT_LATE: &str = include_str!("sql/count_late_attempt.sql");
 const HELD: &str = "select shard, epoch from shard_lease where worker_id = ?1 order by shard";
 
@@ -204,7 +204,7 @@ fn claim(
     Ok(claimed)
 }
 
-fn read_claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
+pub(super) fn read_claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
     let tenant = TenantId::from_uuid(uuid(row, 0)?);
     let delivery = LiveDelivery {
         id: DeliveryId::from_uuid(uuid(row, 1)?),
@@ -363,7 +363,7 @@ impl<'c> Writes<'c> {
     }
 }
 
-fn uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Uuid> {
+pub(super) fn uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Uuid> {
     row.get(column).map(Uuid::from_bytes)
 }
 

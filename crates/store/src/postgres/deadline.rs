@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Append, AppendResult, Claimed, ConfigDelta, ConfigSource, ConfigStore, DeliveryQueue,
-    EndpointId, EventLog, Heartbeat, LaneClaim, PendingLane, Revision, Settled, Settlement, Shard,
-    ShardLease, SourcePosition, StoreError, Timestamp, WakeHint, WorkerId,
+    EndpointId, EventLog, Heartbeat, LaneClaim, LeaseExtension, Leased, PendingLane, PullClaim,
+    PullQueue, PullSettlement, Revision, Settled, Settlement, Shard, ShardLease, SourcePosition,
+    StoreError, Timestamp, WakeHint, WorkerId,
 };
 
 /// Longest wait for an answer. A publish may wait for the group before its own and still be answered
@@ -87,6 +88,21 @@ impl<T: DeliveryQueue> DeliveryQueue for Deadline<T> {
         batch: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         in_time(self.0.settle(worker, batch)).await
+    }
+}
+
+#[async_trait]
+impl<T: PullQueue> PullQueue for Deadline<T> {
+    async fn claim(&self, claim: &PullClaim) -> Result<Vec<Leased>, StoreError> {
+        in_time(self.0.claim(claim)).await
+    }
+
+    async fn settle(&self, batch: &[PullSettlement]) -> Result<Vec<Settled>, StoreError> {
+        in_time(self.0.settle(batch)).await
+    }
+
+    async fn extend(&self, batch: &[LeaseExtension]) -> Result<Vec<Settled>, StoreError> {
+        in_time(self.0.extend(batch)).await
     }
 }
 

@@ -5,6 +5,7 @@ mod deadline;
 mod hints;
 mod order;
 pub(crate) mod partitions;
+mod pull;
 mod queue;
 mod settle;
 
@@ -19,8 +20,9 @@ use std::{str::FromStr as _, time::Duration};
 use tracing::log::LevelFilter;
 use turnbuckle_domain::StoreError;
 
-/// Two publish writers, settle, claim, discovery, heartbeat, hints out and hints in, and two to spare.
-const CONNECTIONS_MAX: u32 = 10;
+/// Two publish writers, settle, claim, discovery, heartbeat, hints out and hints in; a settle and two
+/// claims of consumers; and two to spare.
+const CONNECTIONS_MAX: u32 = 13;
 /// Lists, look-ups and configuration of one process.
 const PEOPLE_CONNECTIONS_MAX: u32 = 6;
 /// Longest wait for a connection: past it a caller is better served by an error.

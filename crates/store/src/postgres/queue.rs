@@ -143,14 +143,14 @@ const fn lease((shard, epoch): (i16, i64)) -> ShardLease {
 }
 
 /// A row that this program cannot read must not hold back the others of its claim (I13).
-fn readable(row: Result<Claimed, StoreError>) -> Option<Claimed> {
+pub(super) fn readable<T>(row: Result<T, StoreError>) -> Option<T> {
     let tell = |error: &StoreError| {
         tracing::error!(error = error as &dyn std::error::Error, "a delivery cannot be read");
     };
     row.inspect_err(tell).ok()
 }
 
-fn claimed(row: &PgRow) -> Result<Claimed, StoreError> {
+pub(super) fn claimed(row: &PgRow) -> Result<Claimed, StoreError> {
     let tenant = TenantId::from_uuid(row.get(0));
     let delivery = LiveDelivery {
         id: DeliveryId::from_uuid(row.get(1)),

@@ -95,18 +95,18 @@ impl<'a> Attempts<'a> {
     }
 }
 
-fn count(number: u32) -> i32 {
+pub(super) fn count(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-const fn state_code(next: &Next) -> i16 {
+pub(super) const fn state_code(next: &Next) -> i16 {
     match next {
         Next::Retry { .. } => 0,
         Next::Finish { state, .. } => state.code(),
     }
 }
 
-fn reason(next: &Next) -> Option<&'static str> {
+pub(super) fn reason(next: &Next) -> Option<&'static str> {
     match next {
         Next::Retry { .. } => None,
         Next::Finish { reason, .. } => reason.map(FinishReason::as_str),

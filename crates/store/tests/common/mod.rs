@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    AuditId, ChangeContext, Endpoint, EndpointId, EndpointState, HttpTarget, Key, KeyAlgorithm,
-    KeyId, KeyRing, Labels, Meta, ResourceId, Revision, Role, SealedSecret, SignatureProfile,
-    Tenant, TenantId, Timestamp,
+    AuditId, ChangeContext, Endpoint, EndpointId, EndpointState, EndpointTarget, HttpTarget, Key,
+    KeyAlgorithm, KeyId, KeyRing, Labels, Meta, ResourceId, Revision, Role, SealedSecret,
+    SignatureProfile, Tenant, TenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -76,12 +76,12 @@ pub(crate) fn endpoint(tenant: TenantId, slug: &str) -> Endpoint {
         tenant,
         slug: id(slug),
         display_name: "Orders".to_owned(),
-        target: HttpTarget {
+        target: EndpointTarget::Http(HttpTarget {
             url: "https://receiver.test/hooks?a=1".to_owned(),
             timeout: Duration::from_millis(1500),
             headers: BTreeMap::from([("x-team".to_owned(), "a \"b\" ü".to_owned())]),
             header_prefix: "webhook".to_owned(),
-        },
+        }),
         signature_profile: SignatureProfile::TimestampedHex,
         retry_policy: None,
         max_in_flight: 64,

@@ -1,7 +1,7 @@
 //! The audit record: with every change, and with nothing else.
 
 use crate::common::{at, by, endpoint, id, key, on_both_backends, ring, tenant};
-use crate::fixture::{Fixture, event_type, retry_policy, subscription};
+use crate::fixture::{Fixture, event_type, http, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
 use std::{sync::Arc, time::Duration};
 use turnbuckle_domain::{
@@ -112,8 +112,8 @@ async fn a_change_shows_what_was_and_what_is_and_no_secret(fixture: &Fixture) {
     let mut orders = fixture.endpoint(&acme, "orders").await;
     let before = orders.meta.revision;
     orders.state = EndpointState::Active;
-    orders.target.url = "https://receiver.test/hooks?token=hunter2".to_owned();
-    orders.target.headers.insert("authorization".to_owned(), "Bearer hunter2".to_owned());
+    http(&mut orders).url = "https://receiver.test/hooks?token=hunter2".to_owned();
+    http(&mut orders).headers.insert("authorization".to_owned(), "Bearer hunter2".to_owned());
     config.update_endpoint(orders, before, &by()).await.unwrap();
     let newest = record(fixture, acme.id).await.swap_remove(0);
     let fields: Vec<&str> = newest.changes.iter().map(|change| change.field.as_str()).collect();

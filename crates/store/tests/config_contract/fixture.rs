@@ -5,10 +5,10 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, sqlx::sqlite::Sqlite
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use turnbuckle_domain::{
-    Channel, Compatibility, ConfigStore as _, Endpoint, Error, EventType, EventTypeId,
-    EventTypeVersion, EventTypeVersionId, Filter, PayloadFormat, RetryPolicy, RetryPolicyId,
-    RetryRule, Revision, Subscription, SubscriptionId, Tenant, TenantId, TypeName, TypePattern,
-    UnknownVersion, VersionName, VersionsSeen,
+    Channel, Compatibility, ConfigStore as _, Endpoint, EndpointTarget, Error, EventType,
+    EventTypeId, EventTypeVersion, EventTypeVersionId, Filter, HttpTarget, PayloadFormat,
+    RetryPolicy, RetryPolicyId, RetryRule, Revision, Subscription, SubscriptionId, Tenant,
+    TenantId, TypeName, TypePattern, UnknownVersion, VersionName, VersionsSeen,
 };
 use turnbuckle_store::config::ConfigDb;
 use turnbuckle_testkit::postgres::TestDatabase;
@@ -164,4 +164,10 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static
         Error::Precondition { subject, .. } => (reason, subject),
         other => (reason, format!("{other:?}")),
     }
+}
+
+/// The receiver of an endpoint that has a URL.
+pub(crate) fn http(endpoint: &mut Endpoint) -> &mut HttpTarget {
+    let EndpointTarget::Http(http) = &mut endpoint.target else { panic!("no receiver") };
+    http
 }

@@ -1,7 +1,7 @@
 //! Names, revisions and tombstones of single resources.
 
 use crate::common::{at, by, endpoint, id, on_both_backends, ring, tenant};
-use crate::fixture::{Fixture, event_type, refusal, retry_policy, subscription};
+use crate::fixture::{Fixture, event_type, http, refusal, retry_policy, subscription};
 use sea_orm::ConnectionTrait as _;
 use std::{collections::HashMap, sync::Arc};
 use turnbuckle_domain::{
@@ -55,7 +55,7 @@ async fn every_kind_can_be_changed_and_deleted(fixture: &Fixture) {
     let acme = fixture.tenant("acme").await;
     let mut orders = fixture.endpoint(&acme, "orders").await;
     orders.state = EndpointState::Active;
-    orders.target.url = "https://elsewhere.test".to_owned();
+    http(&mut orders).url = "https://elsewhere.test".to_owned();
     let before = orders.meta.revision;
     let orders = config.update_endpoint(orders, before, &by()).await.unwrap();
     assert_eq!(config.endpoint(acme.id, &orders.slug).await.unwrap(), Some(orders.clone()));

@@ -213,8 +213,9 @@ async fn a_purge_takes_what_is_due_oldest_first_and_leaves_names_only(fixture: &
     assert!(delta.endpoints[0].deleted && delta.subscriptions[0].deleted);
     let purged = &delta.endpoints[0].value;
     assert_eq!((purged.id, purged.slug.as_str()), (early.id, "early"));
-    assert_eq!(purged.target.url, "https://purged.invalid/");
-    assert!(purged.target.headers.is_empty() && purged.display_name.is_empty());
+    let target = purged.target.http().unwrap();
+    assert_eq!(target.url, "https://purged.invalid/");
+    assert!(target.headers.is_empty() && purged.display_name.is_empty());
     assert_eq!(delta.subscriptions[0].value.filter, None);
     let mine = config.audit_entries(acme.id, &AuditFilter::default(), None, 3).await.unwrap();
     assert!(mine.iter().all(|entry| entry.revision > before && !entry.changes.is_empty()));

@@ -21,6 +21,7 @@ mod order_faults;
 mod order_plans;
 mod partitions;
 mod plans;
+mod pull;
 mod receipts;
 mod settle;
 mod verbs;

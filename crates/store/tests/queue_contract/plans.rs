@@ -12,6 +12,10 @@ const FIND_FIRST: &str = include_str!("../../src/postgres/sql/find_first.sql");
 const PRUNE_DEDUP: &str = include_str!("../../src/postgres/sql/prune_dedup.sql");
 const PENDING: &str = include_str!("../../src/postgres/sql/pending_lanes.sql");
 const SETTLE: &str = include_str!("../../src/postgres/sql/settle.sql");
+const CLAIM_PULLED: &str = include_str!("../../src/postgres/sql/claim_pulled.sql");
+const CLAIM_BY_SUBJECT: &str = include_str!("../../src/postgres/sql/claim_pulled_by_subject.sql");
+const SETTLE_PULLED: &str = include_str!("../../src/postgres/sql/settle_pulled.sql");
+const EXTEND_PULLED: &str = include_str!("../../src/postgres/sql/extend_pulled.sql");
 const SETTLE_LATE: &str = include_str!("../../src/postgres/sql/settle_late.sql");
 
 /// Pending deliveries of the one deep endpoint.
@@ -268,6 +272,38 @@ async fn writing_results_and_events_probes_primary_keys() {
         let prune = ["5".to_owned(), "100".to_owned()];
         let plan = explain(&fixture, mode, PRUNE_DEDUP, &prune).await;
         plan.assert_probes(&["event_dedup_age"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consumers_lease_and_settle_by_probes() {
+    let Some(fixture) = Fixture::postgres().await else { return };
+    deep(&fixture, BACKLOG).await;
+    let now = START.micros() + i64::from(BACKLOG) * 2;
+    let nil = "'00000000-0000-0000-0000-000000000000'";
+    let deep = format!("'{}'", endpoint_id(DEEP));
+    let claim = ["0", &deep, &now.to_string(), "0", nil, "64", &(now + 9).to_string()];
+    let claim: Vec<String> = claim.iter().map(|text| (*text).to_owned()).collect();
+    let mut by_subject = claim.clone();
+    by_subject.push("64".to_owned());
+    // Without worker, shards and epochs, and with tokens in their place.
+    let mut settle = settle_arguments(64);
+    settle.remove(0);
+    settle[2] = settle.remove(3);
+    let extend = vec![settle[0].clone(), settle[1].clone(), settle[2].clone(), settle[2].clone()];
+    for mode in ["custom", "generic"] {
+        let plan = explain(&fixture, mode, CLAIM_PULLED, &claim).await;
+        plan.assert_probes(&["delivery_due"]);
+        // Found, locked, written to the table and its indexes, and its event found.
+        assert!(plan.pages < 64 * 5 * PAGES_PER_PROBE, "{mode}: {plan:?}");
+        let plan = explain(&fixture, mode, CLAIM_BY_SUBJECT, &by_subject).await;
+        plan.assert_probes(&["delivery_due", "delivery_pulled"]);
+        assert!(plan.pages < 64 * 7 * PAGES_PER_PROBE, "{mode}: {plan:?}");
+        let plan = explain(&fixture, mode, SETTLE_PULLED, &settle).await;
+        plan.assert_probes(&["delivery_pkey"]);
+        assert!(plan.pages < 64 * 8 * PAGES_PER_PROBE, "{mode}: {plan:?}");
+        let plan = explain(&fixture, mode, EXTEND_PULLED, &extend).await;
+        plan.assert_probes(&["delivery_pkey"]);
     }
 }
 

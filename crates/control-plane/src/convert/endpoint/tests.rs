@@ -1,5 +1,9 @@
 use super::*;
-use std::collections::HashMap;
+use crate::{
+    convert::target::{PREFIX_FIELD, TIMEOUT_FIELD, URL_FIELD},
+    target::{HEADERS_FIELD, HttpChange, PullChange, TargetChange},
+};
+use std::collections::{BTreeMap, HashMap};
 use turnbuckle_domain::{Endpoint, EndpointId, Labels, Meta, TenantId};
 use turnbuckle_signing::SigningKey;
 
@@ -18,6 +22,11 @@ fn http(url: &str) -> v1::HttpTarget {
 
 fn wire(http: v1::HttpTarget) -> v1::Endpoint {
     v1::Endpoint { target: Some(v1::endpoint::Target::Http(http)), ..Default::default() }
+}
+
+fn http_change(command: &UpdateEndpoint) -> HttpChange {
+    let TargetChange::Http(change) = &command.target else { panic!("no change of a receiver") };
+    change.clone()
 }
 
 fn created(endpoint: v1::Endpoint, secret: &str) -> Result<CreateEndpoint, Error> {
@@ -46,13 +55,14 @@ fn updated(endpoint: v1::Endpoint, paths: &[&str]) -> Result<UpdateEndpoint, Err
 fn an_endpoint_needs_only_a_url() {
     let command = created(wire(http("https://a.example/hook")), "").unwrap();
     assert_eq!(command.slug, None);
-    assert_eq!(command.target.url, "https://a.example/hook");
-    assert_eq!(command.target.timeout, limits::TIMEOUT_DEFAULT);
-    assert_eq!(command.target.header_prefix, "webhook");
+    let target = command.target.http().unwrap();
+    assert_eq!(target.url, "https://a.example/hook");
+    assert_eq!(target.timeout, limits::TIMEOUT_DEFAULT);
+    assert_eq!(target.header_prefix, "webhook");
     assert_eq!(command.signature_profile, SignatureProfile::StandardWebhooks);
     assert_eq!(command.max_in_flight, limits::IN_FLIGHT_DEFAULT);
     assert_eq!(command.retry_policy, None);
-    assert_eq!(command.key.algorithm(), KeyAlgorithm::HmacSha256);
+    assert_eq!(command.key.as_ref().unwrap().algorithm(), KeyAlgorithm::HmacSha256);
 }
 
 #[test]
@@ -119,16 +129,16 @@ fn a_header_may_not_take_a_name_of_the_own_prefix() {
 fn an_own_secret_is_imported() {
     let key = SigningKey::ed25519(&[3; 32]);
     let command = created(wire(http("https://a.example")), key.secret_text().expose()).unwrap();
-    assert_eq!(command.key.algorithm(), KeyAlgorithm::Ed25519);
-    assert_eq!(command.key.make().unwrap().fingerprint(), key.fingerprint());
+    assert_eq!(command.key.as_ref().unwrap().algorithm(), KeyAlgorithm::Ed25519);
+    assert_eq!(command.key.unwrap().make().unwrap().fingerprint(), key.fingerprint());
 }
 
 #[test]
 fn without_a_mask_the_parts_of_the_target_that_are_set_are_meant() {
     let change = updated(wire(http("https://b.example")), &[]).unwrap();
     let expected =
-        TargetChange { url: Some("https://b.example".to_owned()), ..TargetChange::default() };
-    assert_eq!(change.target, expected);
+        HttpChange { url: Some("https://b.example".to_owned()), ..HttpChange::default() };
+    assert_eq!(change.target, TargetChange::Http(expected));
     assert_eq!(
         (change.display_name, change.retry_policy, change.max_in_flight),
         (None, None, None)
@@ -137,7 +147,8 @@ fn without_a_mask_the_parts_of_the_target_that_are_set_are_meant() {
 
 #[test]
 fn the_whole_target_is_replaced_when_it_is_named() {
-    let change = updated(wire(http("https://b.example")), &["http"]).unwrap().target;
+    let change = updated(wire(http("https://b.example")), &["http"]).unwrap();
+    let change = http_change(&change);
     assert_eq!(change.timeout, Some(limits::TIMEOUT_DEFAULT));
     assert_eq!(change.headers, Some(BTreeMap::new()));
     assert_eq!(change.header_prefix.as_deref(), Some("webhook"));
@@ -154,8 +165,9 @@ fn a_named_field_that_is_not_set_goes_back_to_its_default() {
     assert_eq!(change.retry_policy, Some(None));
     assert_eq!(change.max_in_flight, Some(limits::IN_FLIGHT_DEFAULT));
     assert_eq!(change.signature_profile, Some(SignatureProfile::StandardWebhooks));
-    assert_eq!(change.target.headers, Some(BTreeMap::new()));
-    assert_eq!(change.target.url, None);
+    let target = http_change(&change);
+    assert_eq!(target.headers, Some(BTreeMap::new()));
+    assert_eq!(target.url, None);
 }
 
 #[test]
@@ -168,7 +180,7 @@ fn the_state_is_changed_by_its_verbs_only() {
     let change = updated(disabled, &["state", "disable_reason", "signing_secret"]).unwrap();
     assert_eq!(change.target, TargetChange::default());
     let error = updated(v1::Endpoint::default(), &["target"]).unwrap_err().to_string();
-    assert!(error.contains("http.header_prefix, signature_profile"), "{error}");
+    assert!(error.contains("http.header_prefix, pull, "), "{error}");
 }
 
 #[test]
@@ -233,4 +245,53 @@ fn a_reason_is_bounded() {
     assert!(disable(request(String::new())).is_ok());
     let error = disable(request("x".repeat(501))).unwrap_err().to_string();
     assert!(error.contains("reason: has 501 characters"), "{error}");
+}
+
+fn pull(pull: v1::PullTarget) -> v1::Endpoint {
+    v1::Endpoint { target: Some(v1::endpoint::Target::Pull(pull)), ..Default::default() }
+}
+
+#[test]
+fn a_pull_endpoint_needs_nothing_and_has_neither_url_nor_keys() {
+    let command = created(pull(v1::PullTarget::default()), "").unwrap();
+    assert!(command.target.pull() == Some(&turnbuckle_domain::PullTarget::default()));
+    assert!(command.key.is_none());
+    let wrong = v1::Endpoint {
+        signature_profile: v1::SignatureProfile::HubSha256.into(),
+        max_in_flight: 3,
+        ..pull(v1::PullTarget {
+            lease: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+            max_outstanding: 1_001,
+            ordered_by_subject: true,
+        })
+    };
+    let error = created(wrong, "whsec_x").unwrap_err().to_string();
+    for field in [
+        "endpoint.pull.lease",
+        "endpoint.pull.max_outstanding: is 1001; use 1 to 1000",
+        "endpoint.signature_profile",
+        "endpoint.max_in_flight",
+        "secret",
+    ] {
+        assert!(error.contains(field), "{field} is not in {error}");
+    }
+}
+
+#[test]
+fn parts_of_a_pull_target_change_alone_and_its_kind_never() {
+    let wire = pull(v1::PullTarget { max_outstanding: 7, ..v1::PullTarget::default() });
+    let change = updated(wire.clone(), &[]).unwrap().target;
+    let expected = PullChange { max_outstanding: Some(7), ..PullChange::default() };
+    assert_eq!(change, TargetChange::Pull(expected));
+    let mut queue = created(wire.clone(), "").unwrap().target;
+    change.apply(&mut queue).unwrap();
+    assert_eq!(queue.pull().unwrap().max_outstanding, 7);
+    let everything = updated(wire, &["*"]).unwrap();
+    assert!(everything.target.apply(&mut queue).is_ok());
+    let mut receiver = created(super::tests::wire(http("https://a.example")), "").unwrap().target;
+    let error = everything.target.apply(&mut receiver).unwrap_err().to_string();
+    assert!(error.contains("endpoint.pull: the endpoint has a URL"), "{error}");
+    let change = updated(super::tests::wire(http("https://a.example")), &["*"]).unwrap();
+    let error = change.target.apply(&mut queue).unwrap_err().to_string();
+    assert!(error.contains("endpoint.http: the endpoint is a pull endpoint"), "{error}");
 }

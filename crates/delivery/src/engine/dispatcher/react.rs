@@ -38,11 +38,14 @@ impl Dispatcher {
         let Handoff { event, deliveries } = handoff;
         let weight = event.data.len() / deliveries.len().max(1);
         for new in deliveries {
+            if self.is_pulled(new.endpoint) {
+                self.pulls.wake(new.endpoint);
+                self.tell_others(new.endpoint);
+                continue;
+            }
             if !self.is_usable(Shard::of(new.endpoint)) || self.stopping {
                 // Another worker's, or the next owner's: it is in the store.
-                if self.shared_store && self.foreign.len() < FOREIGN_MAX {
-                    self.foreign.insert(new.endpoint);
-                }
+                self.tell_others(new.endpoint);
                 continue;
             }
             let job = Job {
@@ -71,6 +74,12 @@ impl Dispatcher {
                 self.metrics.handoff_overflow.increment(1);
                 self.make_hungry(new.endpoint);
             }
+        }
+    }
+
+    fn tell_others(&mut self, endpoint: EndpointId) {
+        if self.shared_store && self.foreign.len() < FOREIGN_MAX {
+            self.foreign.insert(endpoint);
         }
     }
 
@@ -295,7 +304,7 @@ impl Dispatcher {
         let now = self.clock.now();
         self.lanes.retain(|_, lane| !lane.can_go(now));
         for PendingLane { endpoint, due_at, first } in lanes {
-            if !self.is_usable(Shard::of(endpoint)) {
+            if !self.is_usable(Shard::of(endpoint)) || self.is_pulled(endpoint) {
                 continue;
             }
             self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));
@@ -320,7 +329,7 @@ impl Dispatcher {
     }
 
     fn wake(&mut self, endpoint: EndpointId) {
-        if !self.is_usable(Shard::of(endpoint)) {
+        if !self.is_usable(Shard::of(endpoint)) || self.is_pulled(endpoint) {
             return;
         }
         let lane = self.lanes.entry(endpoint).or_insert_with(|| Lane::new(endpoint));

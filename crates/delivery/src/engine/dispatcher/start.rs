@@ -17,6 +17,8 @@ enum Verdict {
     Cancel(FinishReason),
     /// Nothing is known of the endpoint yet, or it has no key: later.
     Wait,
+    /// Consumers take its deliveries.
+    Pulled,
 }
 
 impl Dispatcher {
@@ -98,6 +100,7 @@ impl Dispatcher {
                 self.finish_unsent(&job.delivery, DeliveryState::Cancelled, reason);
                 self.mark_ready(endpoint);
             }
+            Verdict::Pulled => self.leave_to_consumers(&job),
             Verdict::Wait => {
                 let until = now + SUSPENDED_RECHECK;
                 if let Some(lane) = self.lanes.get_mut(&endpoint) {
@@ -107,6 +110,30 @@ impl Dispatcher {
                 self.arm(endpoint, until);
             }
         }
+    }
+
+    /// Whether consumers take the endpoint's deliveries. While it is disabled or deleted they do not:
+    /// then a lane ends what waits.
+    pub(super) fn is_pulled(&self, endpoint: EndpointId) -> bool {
+        let index = self.config.load();
+        let entry = index.endpoint(endpoint);
+        entry.is_some_and(|entry| {
+            entry.endpoint.is_active() && entry.endpoint.target.pull().is_some()
+        })
+    }
+
+    /// The lane was made before the endpoint was known, or while it was gone: it holds nothing back.
+    fn leave_to_consumers(&mut self, job: &Job) {
+        let endpoint = job.delivery.endpoint;
+        self.held -= 1;
+        self.held_bytes -= job.weight;
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.forget(job.delivery.id);
+            let (count, bytes) = lane.drain();
+            self.held -= count;
+            self.held_bytes -= bytes;
+        }
+        self.pulls.wake(endpoint);
     }
 
     /// The endpoint was gone when the delivery was taken, and is back: its time has not come.
@@ -147,6 +174,7 @@ impl Dispatcher {
                 Verdict::Wait
             }
             Some(_) if is_gone => Verdict::Cancel(FinishReason::EndpointDisabled),
+            Some(entry) if entry.endpoint.target.pull().is_some() => Verdict::Pulled,
             Some(entry) if !entry.signer.can_sign(now) => Verdict::Wait,
             Some(entry) => Verdict::Send(Arc::clone(entry)),
         }

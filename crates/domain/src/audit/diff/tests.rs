@@ -10,12 +10,12 @@ fn endpoint() -> Endpoint {
         tenant: TenantId::from_uuid(Uuid::from_u128(7)),
         slug: ResourceId::new("orders").unwrap(),
         display_name: "Orders".to_owned(),
-        target: HttpTarget {
+        target: EndpointTarget::Http(HttpTarget {
             url: "https://user:hunter2@a.test:8443/hook?token=hunter2#hunter2".to_owned(),
             timeout: Duration::from_millis(1500),
             headers: BTreeMap::from([("authorization".to_owned(), "Bearer hunter2".to_owned())]),
             header_prefix: "webhook".to_owned(),
-        },
+        }),
         signature_profile: SignatureProfile::StandardWebhooks,
         retry_policy: None,
         max_in_flight: 16,
@@ -23,6 +23,11 @@ fn endpoint() -> Endpoint {
         labels: Labels::new([("team".to_owned(), "a".to_owned())]).unwrap(),
         meta: Meta::default(),
     }
+}
+
+fn http(endpoint: &mut Endpoint) -> &mut HttpTarget {
+    let EndpointTarget::Http(http) = &mut endpoint.target else { panic!("no receiver") };
+    http
 }
 
 fn changed(change: impl FnOnce(&mut Endpoint)) -> Vec<(String, Option<String>, Option<String>)> {
@@ -37,7 +42,7 @@ fn a_difference_names_what_was_what_is_and_nothing_else() {
     assert_eq!(changed(|_| ()), []);
     let found = changed(|endpoint| {
         endpoint.display_name = String::new();
-        endpoint.target.timeout = Duration::from_secs(3);
+        http(endpoint).timeout = Duration::from_secs(3);
         endpoint.labels = Labels::new([("owner".to_owned(), "b".to_owned())]).unwrap();
         endpoint.state = EndpointState::Disabled { reason: "moved".to_owned() };
     });
@@ -80,12 +85,12 @@ fn what_may_be_a_credential_is_shown_as_a_fingerprint_that_changes_with_it() {
     assert!(!text.contains("hunter2") && !text.contains("user"), "{text}");
     assert!(text.contains("https://a.test:8443/hook (hidden part "), "{text}");
     let found = changed(|endpoint| {
-        endpoint.target.headers.insert("authorization".to_owned(), "Bearer other".to_owned());
+        http(endpoint).headers.insert("authorization".to_owned(), "Bearer other".to_owned());
     });
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0, "http.headers.authorization");
     assert_ne!(found[0].1, found[0].2);
-    let found = changed(|endpoint| endpoint.target.url = "https://a.test:8443/hook".to_owned());
+    let found = changed(|endpoint| http(endpoint).url = "https://a.test:8443/hook".to_owned());
     assert_eq!(found[0].2.as_deref(), Some("https://a.test:8443/hook"));
 }
 

@@ -119,6 +119,7 @@ fn the_documented_roles_are_the_ones_there_are() {
         ("publish events", Permission::EventPublish),
         ("read deliveries", Permission::DeliveryRead),
         ("retry and cancel deliveries", Permission::DeliveryOperate),
+        ("take deliveries from pull endpoints", Permission::DeliveryConsume),
         ("read the record of changes", Permission::AuditRead),
         ("make, list and revoke API tokens", Permission::TokenManage),
         ("follow the configuration", Permission::ConfigWatch),

@@ -5,10 +5,10 @@ use crate::config::{
     table::{Identity, Table},
 };
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use turnbuckle_domain::{
-    Deletable, Endpoint, EndpointId, EndpointState, HttpTarget, Meta, ResourceKind, RetryPolicyId,
-    SignatureProfile, TenantId,
+    Deletable, Endpoint, EndpointId, EndpointState, EndpointTarget, HttpTarget, Meta, PullTarget,
+    ResourceKind, RetryPolicyId, SignatureProfile, TenantId, limits,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -34,6 +34,9 @@ pub struct Model {
     pub deleted_at_us: Option<i64>,
     pub purged_at_us: Option<i64>,
     pub revision: i64,
+    pub pull_lease_us: Option<i64>,
+    pub pull_max_outstanding: Option<i32>,
+    pub pull_ordered: Option<i16>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -43,6 +46,8 @@ impl ActiveModelBehavior for ActiveModel {}
 
 const ACTIVE: &str = "active";
 const DISABLED: &str = "disabled";
+/// Stands where a URL stands otherwise. No URL that is accepted, so that nothing is ever sent there.
+const PULL_URL: &str = "pull:";
 
 impl Table for Entity {
     type Resource = Endpoint;
@@ -71,8 +76,11 @@ impl Table for Entity {
     }
 
     fn encode(resource: &Endpoint) -> Result<ActiveModel, Malformed> {
-        let target = &resource.target;
-        let timeout = i64::try_from(target.timeout.as_micros()).ok();
+        let nowhere = pulled_from_nowhere();
+        let target = resource.target.http().unwrap_or(&nowhere);
+        let pull = resource.target.pull();
+        let lease = pull.map(|pull| micros(pull.lease)).transpose()?;
+        let timeout = micros(target.timeout)?;
         let max_in_flight = i16::try_from(resource.max_in_flight).ok();
         let (state, disable_reason) = match &resource.state {
             EndpointState::Active => (ACTIVE, None),
@@ -84,7 +92,7 @@ impl Table for Entity {
             slug: Set(resource.slug.as_str().to_owned()),
             display_name: Set(resource.display_name.clone()),
             url: Set(HiddenText(target.url.clone())),
-            timeout_us: Set(cell::expect("timeout_us", timeout)?),
+            timeout_us: Set(timeout),
             headers: Set(cell::headers_text(&target.headers)),
             header_prefix: Set(target.header_prefix.clone()),
             signature_profile: Set(resource.signature_profile.as_str().to_owned()),
@@ -98,16 +106,22 @@ impl Table for Entity {
             deleted_at_us: Set(None),
             purged_at_us: Set(None),
             revision: Set(resource.meta.revision.0),
+            pull_lease_us: Set(lease),
+            pull_max_outstanding: Set(pull.map(|pull| i32::from(pull.max_outstanding))),
+            pull_ordered: Set(pull.map(|pull| i16::from(pull.ordered_by_subject))),
         })
     }
 
     fn decode(row: Model) -> Result<Deletable<Endpoint>, Malformed> {
         let profile = SignatureProfile::parse(&row.signature_profile);
-        let target = HttpTarget {
-            timeout: timeout(row.timeout_us)?,
-            headers: cell::headers(&row.headers)?,
-            url: row.url.0,
-            header_prefix: row.header_prefix,
+        let target = match pull_target(&row)? {
+            Some(pull) => EndpointTarget::Pull(pull),
+            None => EndpointTarget::Http(HttpTarget {
+                timeout: duration("timeout_us", row.timeout_us)?,
+                headers: cell::headers(&row.headers)?,
+                url: row.url.0,
+                header_prefix: row.header_prefix,
+            }),
         };
         let value = Endpoint {
             id: EndpointId::from_uuid(row.id),
@@ -126,8 +140,36 @@ impl Table for Entity {
     }
 }
 
-fn timeout(micros: i64) -> Result<Duration, Malformed> {
-    cell::expect("timeout_us", micros.try_into().ok().map(Duration::from_micros))
+fn duration(column: &'static str, micros: i64) -> Result<Duration, Malformed> {
+    cell::expect(column, micros.try_into().ok().map(Duration::from_micros))
+}
+
+fn micros(duration: Duration) -> Result<i64, Malformed> {
+    cell::expect("timeout_us", i64::try_from(duration.as_micros()).ok())
+}
+
+/// What fills the columns of an HTTP receiver for a pull endpoint.
+fn pulled_from_nowhere() -> HttpTarget {
+    HttpTarget {
+        url: PULL_URL.to_owned(),
+        timeout: limits::TIMEOUT_DEFAULT,
+        headers: BTreeMap::new(),
+        header_prefix: String::new(),
+    }
+}
+
+fn pull_target(row: &Model) -> Result<Option<PullTarget>, Malformed> {
+    let (lease, most, ordered) =
+        match (row.pull_lease_us, row.pull_max_outstanding, row.pull_ordered) {
+            (None, None, None) => return Ok(None),
+            (Some(lease), Some(most), Some(ordered)) => (lease, most, ordered),
+            _ => return Err(Malformed { column: "pull_lease_us" }),
+        };
+    Ok(Some(PullTarget {
+        lease: duration("pull_lease_us", lease)?,
+        max_outstanding: cell::expect("pull_max_outstanding", most.try_into().ok())?,
+        ordered_by_subject: ordered != 0,
+    }))
 }
 
 fn state(state: &str, reason: Option<String>) -> Result<EndpointState, Malformed> {
