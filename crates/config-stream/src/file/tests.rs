@@ -4,7 +4,7 @@ use crate::{
     wire::{Record, encode},
 };
 use std::os::unix::fs::PermissionsExt as _;
-use turnbuckle_domain::ConfigDelta;
+use turnbuckle_domain::{ConfigDelta, Endpoint, EndpointTarget};
 use turnbuckle_runtime::Keyring;
 
 const PROVEN: Timestamp = Timestamp::from_micros(77);
@@ -152,19 +152,22 @@ fn blocks_are_read_in_their_order_and_none_may_be_missing() {
     }
 }
 
+fn url_of(endpoint: &Endpoint) -> &str {
+    endpoint.target.http().map_or("", |http| http.url.as_str())
+}
+
 /// Takes no endpoint whose URL has this word.
 fn refusing(word: &'static str) -> Usable {
     Usable::new(move |record| match record {
-        Record::Endpoint(endpoint) if endpoint.target.url.contains(word) => {
-            Err(format!("no {word}"))
-        }
+        Record::Endpoint(endpoint) if url_of(endpoint).contains(word) => Err(format!("no {word}")),
         _ => Ok(()),
     })
 }
 
 fn endpoint(number: u128, revision: i64, url: &str) -> Vec<u8> {
     let mut endpoint = fixture::endpoint(number, revision);
-    endpoint.target.url = url.to_owned();
+    let EndpointTarget::Http(http) = &mut endpoint.target else { unreachable!("made so") };
+    http.url = url.to_owned();
     let delta = ConfigDelta { endpoints: vec![fixture::live(endpoint)], ..ConfigDelta::default() };
     encode(&delta, NodeRole::Delivery).upserts.remove(0)
 }
@@ -193,7 +196,7 @@ fn what_was_refused_is_still_refused_after_a_restart_and_is_taken_by_who_can() {
     let (mut upgraded, _) = file.load(&Usable::default()).unwrap();
     assert!(upgraded.refused().is_empty() && upgraded.is_complete());
     let now = upgraded.changes_since(Revision::ZERO).endpoints;
-    let urls = |word: &str| now.iter().filter(|it| it.value.target.url.contains(word)).count();
+    let urls = |word: &str| now.iter().filter(|it| url_of(&it.value).contains(word)).count();
     assert_eq!((now.len(), urls("quic")), (3, 2));
 }
 
@@ -209,7 +212,7 @@ fn what_is_refused_stays_through_another_epoch() {
     file.write(&Content::new(&next.replace(before), None)).unwrap();
     let (mut found, _) = file.load(&refusing("quic")).unwrap();
     let kept = found.changes_since(Revision::ZERO).endpoints;
-    assert_eq!(kept[0].value.target.url, "https://a.test/");
+    assert_eq!(url_of(&kept[0].value), "https://a.test/");
     assert_eq!(found.refused().len(), 1);
 }
 
@@ -240,47 +243,5 @@ fn writers_at_the_same_time_leave_one_whole_file() {
         let (found, _) = file.read(&Usable::default()).unwrap().unwrap();
         assert!(replicas.iter().any(|replica| replica.len() == found.len()));
         assert_eq!(names(directory.path()), ["configuration.delivery"]);
-    }
-}
-
-#[test]
-fn who_starts_with_a_file_from_which_something_was_refused_asks_for_everything() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = LastKnownGood::new(directory.path(), NodeRole::Delivery, keyring());
-    let mut refusing = replica();
-    let unreadable = turnbuckle_domain::UnreadableResource {
-        kind: turnbuckle_domain::ResourceKind::Endpoint,
-        id: Uuid::from_u128(4711),
-        name: "new".to_owned(),
-        revision: Revision(5),
-        reason: "of a later version".to_owned(),
-        deleted: false,
-    };
-    let delta = turnbuckle_domain::ConfigDelta {
-        unreadable: vec![unreadable],
-        ..turnbuckle_domain::ConfigDelta::default()
-    };
-    refusing.upsert(encode(&delta, NodeRole::Delivery).upserts.remove(0)).unwrap();
-    assert!(!refusing.is_complete());
-    file.write(&Content::new(&refusing, Some(PROVEN))).unwrap();
-    let (mut found, _) = file.load().unwrap();
-    // No control plane has such an epoch, so that it sends a snapshot.
-    assert_eq!(found.at(), ConfigPosition { epoch: Epoch::default(), ..replica().at() });
-    assert_eq!(found.changes_since(Revision::ZERO).endpoints, fixture::delta(5).endpoints);
-}
-
-#[test]
-fn writes_that_meet_leave_a_good_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = LastKnownGood::new(directory.path(), NodeRole::Delivery, keyring());
-    let (small, large) = (filled(2), filled(MANY));
-    for _ in 0..10 {
-        std::thread::scope(|scope| {
-            for replica in [&small, &large, &small] {
-                let file = file.clone();
-                scope.spawn(move || file.write(&Content::new(replica, None)).unwrap());
-            }
-        });
-        assert!(file.read().unwrap().is_some());
     }
 }

@@ -94,6 +94,7 @@ fn together(parts: impl IntoIterator<Item = ConfigDelta>, revision: i64) -> Conf
             sources,
             source_key_rings,
             api_tokens,
+            unreadable,
         } = part;
         all.tenants.extend(tenants);
         all.event_types.extend(event_types);
@@ -105,6 +106,7 @@ fn together(parts: impl IntoIterator<Item = ConfigDelta>, revision: i64) -> Conf
         all.sources.extend(sources);
         all.source_key_rings.extend(source_key_rings);
         all.api_tokens.extend(api_tokens);
+        all.unreadable.extend(unreadable);
     }
     all
 }

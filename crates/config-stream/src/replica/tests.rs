@@ -153,7 +153,7 @@ fn what_the_store_cannot_read_keeps_its_version_before_and_goes_when_it_is_delet
     assert_eq!(refused[0].reason, "e-1001: column url holds something malformed");
     assert_eq!(replica.changes_since(Revision::ZERO).endpoints, delta.endpoints);
     // Nor does a snapshot take it away that names it without being able to show it.
-    let mut next = Replica::new(at(7));
+    let mut next = Replica::new(at(7), Usable::default());
     next.upsert(encoded.upserts[0].clone()).unwrap();
     assert!(next.replace(replica.clone()).changes_since(Revision::ZERO).endpoints.len() == 1);
     let gone = ConfigDelta { unreadable: vec![unreadable(true)], ..ConfigDelta::default() };

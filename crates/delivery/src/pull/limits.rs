@@ -12,8 +12,8 @@ pub(crate) const BYTES_DEFAULT: usize = 16 * 1024 * 1024;
 pub(crate) const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Payload bytes on their way to consumers in one process. Past it a stream takes one delivery at a time.
 pub(crate) const PROCESS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Deliveries of one claim: the largest payloads make 16 MiB.
-pub(crate) const CLAIM_ROWS: usize = 64;
+/// Deliveries of one claim: the largest payloads make 64 MiB.
+pub(crate) const CLAIM_ROWS: usize = 16;
 /// Claims under way in one process, so that idle consumers do not take the connections of publishers.
 pub(crate) const CLAIMS_AT_ONCE: usize = 2;
 /// An endpoint is looked at this often when nothing was heard: for what is due again, and for what another

@@ -143,6 +143,7 @@ fn who_may_not_know_the_platform_sees_how_many_lag_and_not_which() {
         node: name.to_owned(),
         revision: Revision(revision),
         at: at(11),
+        refused: Vec::new(),
     };
     evidence.nodes =
         NodeApplied::numbered(vec![node("delivery.eu-1", 7), node("delivery.us-1", 6)]);

@@ -80,7 +80,7 @@ fn find_due(connection: &Connection, claim: &PullClaim) -> rusqlite::Result<Vec<
         && let Some(row) = rows.next()?
     {
         looked_at += 1;
-        let (token, leased_at): (i64, Option<i64>) = (row.get(21)?, row.get(22)?);
+        let (token, leased_at): (i64, Option<i64>) = (row.get(22)?, row.get(23)?);
         // A row that some consumer had is the first of its subject; of the others the first is taken,
         // unless its subject is out already.
         if claim.by_subject

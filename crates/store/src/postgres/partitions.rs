@@ -2,7 +2,7 @@
 //! late run of this loses nothing.
 
 use super::PostgresQueue;
-use crate::error::sqlx_error;
+use crate::{error::sqlx_error, immediate::begin_on};
 use sqlx::{AssertSqlSafe, Row as _};
 use std::collections::HashSet;
 use turnbuckle_domain::{StoreError, Timestamp};
@@ -51,7 +51,7 @@ impl PostgresQueue {
     /// Each partition in a transaction of its own: making one locks its default partition against
     /// readers, and who holds two such locks can dead-lock with a reader of both tables.
     async fn create(&self, statement: String) -> Result<(), sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin_on(&self.pool).await?;
         sqlx::query("select pg_advisory_xact_lock($1)")
             .bind(LOCK)
             .execute(&mut *transaction)

@@ -5,7 +5,7 @@ use super::{
     queue::{claimed, readable},
     settle::{count, reason, state_code},
 };
-use crate::{error::sqlx_error, micros};
+use crate::{error::sqlx_error, immediate::begin_on, micros};
 use async_trait::async_trait;
 use sqlx::{Row as _, postgres::PgRow};
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ impl PullQueue for PostgresQueue {
 
 impl PostgresQueue {
     async fn claim_by_subject(&self, claim: &PullClaim) -> Result<Vec<Leased>, StoreError> {
-        let mut transaction = self.pool.begin().await.map_err(sqlx_error)?;
+        let mut transaction = begin_on(&self.pool).await.map_err(sqlx_error)?;
         sqlx::query(ONE_AT_A_TIME)
             .bind(claim.endpoint.to_string())
             .execute(&mut *transaction)
@@ -92,9 +92,9 @@ impl PostgresQueue {
             let rows = query(CLAIM_BY_SUBJECT, claim, after, room).bind(WALK_ROWS);
             let rows = rows.fetch_all(&mut *transaction).await.map_err(sqlx_error)?;
             let Some(walk) = rows.first() else { break };
-            let looked_at: i64 = walk.get(24);
+            let looked_at: i64 = walk.get(25);
             if looked_at > 0 {
-                after = (Timestamp::from_micros(walk.get(25)), DeliveryId::from_uuid(walk.get(26)));
+                after = (Timestamp::from_micros(walk.get(26)), DeliveryId::from_uuid(walk.get(27)));
             }
             let found = rows.iter().filter(|row| row.get::<Option<Uuid>, _>(1).is_some());
             leased.extend(found.filter_map(|row| readable(read(row))));
@@ -169,8 +169,8 @@ fn query(
 
 fn read(row: &PgRow) -> Result<Leased, StoreError> {
     let claimed = claimed(row)?;
-    let was_due_at = Timestamp::from_micros(row.get(22));
-    let lapsed = row.get::<Option<i64>, _>(23).map(|leased_at| Lapsed {
+    let was_due_at = Timestamp::from_micros(row.get(23));
+    let lapsed = row.get::<Option<i64>, _>(24).map(|leased_at| Lapsed {
         leased_at: Timestamp::from_micros(leased_at),
         expired_at: was_due_at,
     });
@@ -178,7 +178,7 @@ fn read(row: &PgRow) -> Result<Leased, StoreError> {
         delivery: claimed.delivery,
         was_due_at,
         event: claimed.event,
-        token: LeaseToken(row.get(21)),
+        token: LeaseToken(row.get(22)),
         lapsed,
     })
 }

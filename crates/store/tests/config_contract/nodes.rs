@@ -153,18 +153,3 @@ async fn an_epoch_is_random_and_begins_anew_once(fixture: &Fixture) {
     let delta = config.changes_since(Revision::ZERO).await.unwrap();
     assert_eq!((delta.epoch, delta.revision), (epoch(2), Revision(1)));
 }
-
-async fn a_report_that_cannot_be_read_hides_no_other(fixture: &Fixture) {
-    let config = &fixture.config;
-    for name in ["web-1", "web-2"] {
-        config.report_node(&report(name, NodeRole::Delivery)).await.unwrap();
-    }
-    fixture
-        .db
-        .execute_unprepared("update node set refused = '{' where name = 'web-1'")
-        .await
-        .unwrap();
-    let names: Vec<String> =
-        config.nodes(at(0)).await.unwrap().iter().map(|node| node.node.to_string()).collect();
-    assert_eq!(names, ["web-2"]);
-}

@@ -5,8 +5,8 @@ use crate::fixture::{Fixture, event_type, retry_policy, subscription};
 use crate::sources::{made as made_source, source};
 use std::sync::Arc;
 use turnbuckle_domain::{
-    ConfigStore as _, Endpoint, Error, EventType, EventTypeVersion, EventTypeVersionId, KeyRing,
-    Quotas, Tombstones as _, VersionName, VersionsSeen,
+    ConfigStore as _, Endpoint, EndpointTarget, Error, EventType, EventTypeVersion,
+    EventTypeVersionId, KeyRing, Quotas, Tombstones as _, VersionName, VersionsSeen,
 };
 use turnbuckle_store::config::ConfigDb;
 use uuid::Uuid;
@@ -199,7 +199,8 @@ async fn bytes_have_a_bound_however_few_rows_they_are_in(fixture: &Fixture) {
     assert_eq!(refused(create_version(&config, &paid, "16", LONG).await), full());
     // By any long row, new or grown.
     let mut long = endpoint(acme.id, "long");
-    long.target.headers = (0..9).map(|number| (format!("x-{number}"), "v".repeat(4_000))).collect();
+    let EndpointTarget::Http(http) = &mut long.target else { unreachable!("made so") };
+    http.headers = (0..9).map(|number| (format!("x-{number}"), "v".repeat(4_000))).collect();
     assert_eq!(refused(config.create_endpoint(long.clone(), ring(), &by()).await), full());
     assert_eq!(fixture.revision().await, before);
     let short = config.create_endpoint(endpoint(acme.id, "short"), ring(), &by()).await.unwrap();

@@ -61,7 +61,6 @@ fn what_goes_out_comes_back_the_same() {
     {
         let hashes = mode == v1::MissingIdMode::BodyHash;
         let wire = v1::DedupSettings {
-            unsigned_id_window: seconds(600),
             event_id: vec![header("x-id")],
             missing_id_mode: mode.into(),
             body_hash_window: seconds(60).filter(|_| hashes),

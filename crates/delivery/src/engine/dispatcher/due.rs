@@ -9,6 +9,14 @@ impl Dispatcher {
     pub(super) fn due(&mut self, due: Due) {
         let Due { endpoint, at } = due;
         let later = at.filter(|at| *at > self.clock.now());
+        if self.is_pulled(endpoint) {
+            // What is due later is found by those who look for it.
+            if later.is_none() {
+                self.pulls.wake(endpoint);
+                self.tell_others(endpoint);
+            }
+            return;
+        }
         if !self.is_usable(Shard::of(endpoint)) || self.stopping {
             // Its worker finds what is due later by itself.
             if self.shared_store && later.is_none() && self.foreign.len() < FOREIGN_MAX {

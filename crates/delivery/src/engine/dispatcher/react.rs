@@ -77,7 +77,7 @@ impl Dispatcher {
         }
     }
 
-    fn tell_others(&mut self, endpoint: EndpointId) {
+    pub(super) fn tell_others(&mut self, endpoint: EndpointId) {
         if self.shared_store && self.foreign.len() < FOREIGN_MAX {
             self.foreign.insert(endpoint);
         }

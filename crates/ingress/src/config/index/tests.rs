@@ -10,6 +10,7 @@ const NOW: Timestamp = Timestamp::from_micros(1);
 
 fn source(number: u8, preset: &str, revision: i64) -> Source {
     Source {
+        disabled: None,
         id: SourceId::from_uuid(Uuid::from_u128(number.into())),
         tenant: TenantId::from_uuid(Uuid::from_u128(1)),
         slug: ResourceId::new(format!("s{number}")).unwrap(),

@@ -3,7 +3,7 @@
 select d.tenant_id, d.id, d.endpoint_id, d.shard, d.format, d.attempts, d.round_start,
        d.round_at_us, d.due_at_us, d.event_uid,
        e.source, e.event_id, e.event_type, e.event_version, e.subject, e.sequence, e.content_type,
-       e.occurred_at_us, e.accepted_at_us, e.data, e.channels,
+       e.occurred_at_us, e.accepted_at_us, e.data, e.channels, e.event_order,
        d.lease_token, d.leased_at_us
 from delivery d
 left join event e on e.tenant_id = d.tenant_id and e.uid = d.event_uid

@@ -19,7 +19,7 @@ with due as materialized (
 select d.tenant_id, d.id, d.endpoint_id, d.shard, d.format, d.attempts, d.round_start,
        d.round_at_us, d.due_at_us, d.event_uid,
        e.source, e.event_id, e.event_type, e.event_version, e.subject, e.sequence, e.content_type,
-       e.occurred_at_us, e.accepted_at_us, e.data, e.channels,
+       e.occurred_at_us, e.accepted_at_us, e.data, e.channels, e.event_order,
        d.lease_token, was.due_at_us, was.leased_at_us
 from leased d
 join due was on was.tenant_id = d.tenant_id and was.id = d.id
