@@ -163,7 +163,7 @@ impl Store {
             history: Arc::new(HistoryDb::new(db.clone())),
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
-            receipts: Arc::new(ReceiptDb::new(db.clone())),
+            receipts: Arc::new(ReceiptDb::embedded(db.clone(), queue.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,

@@ -3,12 +3,14 @@
 mod entity;
 mod payload;
 
-use crate::{error::store_error, immediate::begin_write, postgres::partitions};
+use crate::{
+    embedded::EmbeddedQueue, error::store_error, immediate::begin_write, postgres::partitions,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sea_orm::{
     ColumnTrait as _, ConnectionTrait as _, DatabaseConnection, DbBackend, EntityTrait as _,
-    QueryFilter as _, QueryOrder as _, QuerySelect as _, Statement,
+    QueryFilter as _, QueryOrder as _, QuerySelect as _, QueryTrait as _, Statement,
 };
 use turnbuckle_domain::{
     Receipt, ReceiptFilter, ReceiptId, ReceiptLog, StoreError, TenantId, Timestamp, receipt_limits,
@@ -30,11 +32,32 @@ const DROP_LOCK_WAIT: &str = "200ms";
 #[derive(Clone)]
 pub(crate) struct ReceiptDb {
     db: DatabaseConnection,
+    /// Writes on SQLite: receipts come as often as events, and share their commits.
+    writer: Option<EmbeddedQueue>,
 }
 
 impl ReceiptDb {
     pub(crate) const fn new(db: DatabaseConnection) -> Self {
-        Self { db }
+        Self { db, writer: None }
+    }
+
+    /// On SQLite.
+    pub(crate) const fn embedded(db: DatabaseConnection, writer: EmbeddedQueue) -> Self {
+        Self { db, writer: Some(writer) }
+    }
+
+    fn inserts(&self, receipts: &[Receipt]) -> Result<Vec<Statement>, StoreError> {
+        let backend = self.db.get_database_backend();
+        let mut statements = Vec::new();
+        for group in receipts.chunks(INSERT_ROWS) {
+            let rows = group.iter().map(entity::encode).collect::<Result<Vec<_>, _>>()?;
+            statements.push(entity::Entity::insert_many(rows).build(backend));
+        }
+        // One by one: each may have megabytes.
+        for row in receipts.iter().filter_map(payload::encode) {
+            statements.push(payload::Entity::insert(row?).build(backend));
+        }
+        Ok(statements)
     }
 
     fn statement(&self, sql: &str, values: Vec<sea_orm::Value>) -> Statement {
@@ -71,17 +94,13 @@ impl ReceiptLog for ReceiptDb {
         if receipts.is_empty() {
             return Ok(());
         }
-        let transaction = begin_write(&self.db).await.map_err(store_error)?;
-        for group in receipts.chunks(INSERT_ROWS) {
-            let rows = group.iter().map(entity::encode).collect::<Result<Vec<_>, _>>()?;
-            let insert = entity::Entity::insert_many(rows);
-            insert.exec_without_returning(&transaction).await.map_err(store_error)?;
+        let inserts = self.inserts(receipts)?;
+        if let Some(writer) = &self.writer {
+            return writer.execute(inserts).await;
         }
-        // One by one: each may have megabytes.
-        for row in receipts.iter().filter_map(payload::encode) {
-            let row = row?;
-            let insert = payload::Entity::insert(row);
-            insert.exec_without_returning(&transaction).await.map_err(store_error)?;
+        let transaction = begin_write(&self.db).await.map_err(store_error)?;
+        for insert in inserts {
+            transaction.execute_raw(insert).await.map_err(store_error)?;
         }
         transaction.commit().await.map_err(store_error)
     }

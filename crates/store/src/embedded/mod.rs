@@ -5,6 +5,7 @@ mod error;
 mod order;
 mod pull;
 mod queue;
+mod statement;
 mod thread;
 
 use error::io_error;
