@@ -20,11 +20,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, request::Parts};
 use http_body_util::BodyExt as _;
-use std::{
-    net::Ipv4Addr,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use turnbuckle_domain::{Error, EventUid, IngestPath, KeyId, KeyState, Timestamp};
 use turnbuckle_signing::scheme::{Context, SampleError, SampleOrder};
@@ -147,8 +143,7 @@ impl Pipeline {
         at: Timestamp,
     ) -> Received {
         let door = self.door(&parts, Ipv4Addr::LOCALHOST.into(), Instant::now());
-        let message_id = OnceLock::new();
-        Received { entry, parts, body, at, message_id, door, read_in: Duration::ZERO }
+        Received::new(entry, parts, body, at, door, Duration::ZERO)
     }
 
     /// A request as the source's sender would sign it.
@@ -213,7 +208,8 @@ impl Pipeline {
             trial.failed("limits", words::too_large(received.body.bytes.len(), most));
             return Ok(Some(Problem::TooLarge.answer()));
         }
-        if let Err(fault) = check_head(&received.parts.headers, limits) {
+        let head = check_head(&received.parts.headers, limits).err();
+        if let Some(fault) = head.or_else(|| received.unverifiable()) {
             trial.failed("limits", fault.reason);
             return Ok(Some(fault.problem.answer()));
         }

@@ -72,6 +72,7 @@ impl Preset {
             hash_exclude,
             dedup_window_seconds: document.dedup_window_seconds,
             accepted_status: document.accepted_status,
+            accepted_without_body: document.accepted_without_body,
             repeats_without_id: document.repeats_without_id,
             notes: document.notes,
         })
@@ -130,6 +131,8 @@ struct PresetDocument {
     evidence: String,
     dedup_window_seconds: u32,
     accepted_status: u16,
+    #[serde(default)]
+    accepted_without_body: bool,
     #[serde(default)]
     repeats_without_id: bool,
     #[serde(default)]
@@ -213,16 +216,15 @@ impl SchemeDocument {
         let claims = self.claims.iter().enumerate();
         let claims = claims.filter_map(|(index, claim)| claim.read(index, &mut found)).collect();
         let form = self.body_form.as_deref();
-        let body_form = form
-            .map_or(Some(BodyForm::Wire), |form| one(form, "body_form", str::parse, &mut found));
+        let body_form: Option<BodyForm> =
+            form.and_then(|form| one(form, "body_form", str::parse, &mut found));
         let items = self.items.as_ref();
         let items = items.and_then(|path| one(path, "items", JsonPath::parse, &mut found));
         let handshakes = self.handshakes.iter().enumerate();
         let handshakes =
             handshakes.filter_map(|(index, one)| one.read(index, &mut found)).collect();
         let settings = self.settings;
-        let scheme = proof.zip(key_source).zip(body_form);
-        let scheme = scheme.map(|((proof, key_source), body_form)| Scheme {
+        let scheme = proof.zip(key_source).map(|(proof, key_source)| Scheme {
             proof,
             key_source,
             timestamp,

@@ -27,6 +27,8 @@ pub struct Preset {
     pub dedup_window_seconds: u32,
     /// The status that the sender takes as success.
     pub accepted_status: u16,
+    /// Whether the sender wants that answer without a body.
+    pub accepted_without_body: bool,
     /// Whether events without an id are taken each time: where one body may honestly come twice.
     /// Otherwise equal bodies within some minutes count as one.
     pub repeats_without_id: bool,
