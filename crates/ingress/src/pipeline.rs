@@ -31,7 +31,7 @@ use crate::{
 };
 use door::{Door, HeadFault, before_proof, check_head, takes_type};
 use encoding::{DecodeFault, Decoded};
-use http::{header, request::Parts};
+use http::{StatusCode, header, request::Parts};
 use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
@@ -156,10 +156,13 @@ impl Pipeline {
         };
         let (at, read_in) = (self.clock.now(), door.began.elapsed());
         let received = Received::new(entry, parts, body, at, door, read_in);
-        let fault = fault.or_else(|| received.unverifiable());
-        let ended = match fault {
-            None => self.decide(received).await,
-            Some(fault) => self.not_read(received, fault),
+        let ended = match (fault, received.unverifiable()) {
+            (None, None) => self.decide(received).await,
+            (None, Some(fault)) => {
+                let answer = received.door.answer(received.body.bytes.len());
+                self.leave_unread(received, fault, answer)
+            }
+            (Some(fault), _) => self.not_read(received, fault),
         };
         drop(admission);
         ended
@@ -181,16 +184,24 @@ impl Pipeline {
     /// A request whose body was not read, or not to its end.
     fn not_read(&self, received: Received, fault: HeadFault) -> (Answer, Outcome) {
         let problem = received.door.fault.map_or(fault.problem, |fault| fault.problem);
-        let outcome = match problem {
-            Problem::Unsupported => Outcome::Unsupported,
-            Problem::Unavailable => Outcome::Unavailable,
+        self.leave_unread(received, fault, problem.last_answer())
+    }
+
+    fn leave_unread(
+        &self,
+        received: Received,
+        fault: HeadFault,
+        answer: Answer,
+    ) -> (Answer, Outcome) {
+        let outcome = match answer.status() {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Outcome::Unsupported,
+            StatusCode::SERVICE_UNAVAILABLE => Outcome::Unavailable,
             _ => Outcome::NotRead,
         };
         let decision = match outcome {
             Outcome::Unavailable => ReceiptDecision::Unavailable,
             _ => ReceiptDecision::Refused,
         };
-        let answer = problem.last_answer();
         let ending = Ending::of(decision, fault.reason, &answer);
         self.leave_unproven(received, ending);
         (answer, outcome)

@@ -28,12 +28,15 @@ pub enum DocumentError {
 }
 
 impl Scheme {
-    /// A scheme from TOML, as in the `[scheme]` part of a preset file.
+    /// A scheme from TOML, with the fields of the `scheme` of a preset file.
     ///
     /// # Errors
     /// When the text does not have the form, or the scheme breaks rules.
     pub fn from_toml(text: &str) -> Result<Self, DocumentError> {
-        let document: SchemeDocument = read(text)?;
+        let deserializer = toml::Deserializer::parse(text);
+        let document = deserializer
+            .and_then(SchemeDocument::deserialize)
+            .map_err(|error| DocumentError::Form(error.to_string()))?;
         finished(document.read())
     }
 }
@@ -51,12 +54,13 @@ impl Scheme {
 }
 
 impl Preset {
-    /// A preset from a file's text.
+    /// A preset from a file's text, in YAML.
     ///
     /// # Errors
     /// When the text does not have the form, or its scheme breaks rules.
-    pub fn from_toml(text: &str) -> Result<Self, DocumentError> {
-        let document: PresetDocument = read(text)?;
+    pub fn from_yaml(text: &str) -> Result<Self, DocumentError> {
+        let document: PresetDocument =
+            serde_norway::from_str(text).map_err(|error| DocumentError::Form(error.to_string()))?;
         let mut found = Violations::default();
         let event = document.event.read(&mut found);
         let hash_exclude = all(&document.hash_exclude, "hash_exclude", JsonPath::parse, &mut found);
@@ -77,11 +81,6 @@ impl Preset {
             notes: document.notes,
         })
     }
-}
-
-fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DocumentError> {
-    let deserializer = toml::Deserializer::parse(text);
-    deserializer.and_then(T::deserialize).map_err(|error| DocumentError::Form(error.to_string()))
 }
 
 fn finished((scheme, found): (Option<Scheme>, Violations)) -> Result<Scheme, DocumentError> {

@@ -80,7 +80,7 @@ pub struct EventRule {
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
         const FILES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../presets/", $name, ".toml")))),+];
+            &[$(($name, include_str!(concat!("../../presets/", $name, ".yaml")))),+];
     };
 }
 
@@ -164,7 +164,7 @@ files![
 
 /// A test holds that every file is read; so none is missing here.
 static PRESETS: LazyLock<Vec<Preset>> =
-    LazyLock::new(|| FILES.iter().filter_map(|(_, text)| Preset::from_toml(text).ok()).collect());
+    LazyLock::new(|| FILES.iter().filter_map(|(_, text)| Preset::from_yaml(text).ok()).collect());
 
 /// All presets by name. They are read once, at the first call.
 #[must_use]
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn every_file_is_read_and_named_after_its_preset() {
         for (name, text) in FILES {
-            let preset = Preset::from_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let preset = Preset::from_yaml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(preset.name, *name);
         }
         assert_eq!(presets().len(), FILES.len());
