@@ -85,6 +85,11 @@ async fn a_decompression_bomb_is_left_at_the_size_of_its_source() -> anyhow::Res
     // 512 MiB of zeros in half a megabyte.
     let bomb = gzip(&vec![0; 64 * MIB])?.repeat(8);
     assert!(bomb.len() < MIB);
+    // What bodies of this size take anyway.
+    for _ in 0..10 {
+        let path = &wire.source.ingest_path;
+        assert_eq!(sender::post(wire.address(), path, &[], &vec![b'x'; MIB]).await?.status, 401);
+    }
     let before = or_skip!(server.peak_memory());
     for _ in 0..10 {
         // A stranger has no signature, and a sender gone wrong has one.
@@ -100,7 +105,7 @@ async fn a_decompression_bomb_is_left_at_the_size_of_its_source() -> anyhow::Res
 }
 
 fn is_silent(answer: &Answer, status: u16) -> bool {
-    let has_type = answer.head.contains("content-type");
+    let has_type = answer.head.contains("\ncontent-type:");
     (answer.status, answer.body.as_str(), has_type) == (status, "", false)
 }
 

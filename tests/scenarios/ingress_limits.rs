@@ -98,6 +98,11 @@ async fn rates_and_heads_are_judged_before_anything_is_verified() -> anyhow::Res
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{extra}content-length: 2\r\n\r\n{{}}"
         )
     };
+    // Limits narrower than the defaults hold for who is proven to be the sender.
+    let signed: String = sender::github(SECRET, "long", "push", "{}")?
+        .into_iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     let ask = async |address: [u8; 4], text: String| {
         let mut stream = from(address, github.address()).await?;
         stream.write_all(text.as_bytes()).await?;
@@ -106,7 +111,10 @@ async fn rates_and_heads_are_judged_before_anything_is_verified() -> anyhow::Res
     let many: String = (0..30).map(|number| format!("x-{number}: 1\r\n")).collect();
     let long = format!("x-long: {}\r\n", "y".repeat(3_000));
     for (index, extra) in [many, long].into_iter().enumerate() {
-        let answer = ask([127, 0, 1, u8::try_from(index + 1)?], head(&extra)).await?;
+        let last = u8::try_from(index + 1)?;
+        let stranger = ask([127, 0, 1, last], head(&extra)).await?;
+        assert_eq!(stranger.status, 401, "{}", stranger.body);
+        let answer = ask([127, 0, 3, last], head(&format!("{signed}{extra}"))).await?;
         assert_eq!(answer.status, 431, "{}", answer.body);
     }
     // A burst from one address: five are looked at and not believed, the others not looked at.
