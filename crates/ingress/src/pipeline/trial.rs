@@ -235,7 +235,11 @@ impl Pipeline {
             Examined::Refused { kind, reason, signer } => {
                 trial.key = signer.and_then(|signer| signer.key);
                 words::refused(trial, received, kind, &reason, signer);
-                Ok(Some(Problem::Unauthorized.answer()))
+                Ok(Some(match received.body_form() {
+                    // As a path that takes no such body.
+                    Some(_) => Problem::Unsupported.answer(),
+                    None => Problem::Unauthorized.answer(),
+                }))
             }
             Examined::Handshake { name, answer, signer } => {
                 words::handshake(trial, received, &name, signer);
