@@ -31,6 +31,8 @@ const CROWD_EVERY: usize = 250;
 const CROWD: usize = 50;
 /// Longest storm. What is not accepted by then never will be.
 const BOUND: Duration = Duration::from_secs(240);
+/// Between two events of one sender: the storm is to last for some faults.
+const PACE: Duration = Duration::from_millis(100);
 /// The wait of a provider between two tries, shortened.
 const AGAIN: Duration = Duration::from_millis(30);
 
@@ -54,9 +56,9 @@ enum Fault {
 struct Plan(u64);
 
 impl Plan {
+    #[expect(clippy::print_stderr, reason = "the test runner shows it when the storm is lost")]
     fn of(seed: u64) -> Self {
-        // Shown when the test fails.
-        println!("faults of {SEED}={seed}");
+        eprintln!("faults of {SEED}={seed}");
         Self(seed)
     }
 
@@ -166,6 +168,7 @@ async fn send_all(place: &Arc<Place>) -> anyhow::Result<()> {
                     }
                 }
                 send(&place, number).await?;
+                sleep(PACE).await;
             }
         });
     }
