@@ -202,18 +202,9 @@ impl Pipeline {
 
     /// Every step up to the commit; the answer that it comes to.
     async fn walk(&self, received: &Received, trial: &mut Trial) -> Result<Option<Answer>, Error> {
-        let limits = &received.entry.source().settings.limits;
-        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        if received.body.bytes.len() > most {
-            trial.failed("limits", words::too_large(received.body.bytes.len(), most));
-            return Ok(Some(Problem::TooLarge.answer()));
+        if let Some(problem) = limits(received, trial) {
+            return Ok(Some(problem.answer()));
         }
-        let head = check_head(&received.parts.headers, limits).err();
-        if let Some(fault) = head.or_else(|| received.unverifiable()) {
-            trial.failed("limits", fault.reason);
-            return Ok(Some(fault.problem.answer()));
-        }
-        trial.passed("limits", words::limits(received, limits));
         trial.passed("source", words::source(&received.entry, received.at));
         let fetched = match self.fetched_key(received).await {
             Ok(None) => None,
@@ -354,6 +345,23 @@ impl Pipeline {
         trial.accepted = trial.stopped_by().is_none();
         trial.summary = words::summary(trial);
     }
+}
+
+/// Whether it keeps the limits of its source; else what its sender is told.
+fn limits(received: &Received, trial: &mut Trial) -> Option<Problem> {
+    let limits = &received.entry.source().settings.limits;
+    let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+    if received.body.bytes.len() > most {
+        trial.failed("limits", words::too_large(received.body.bytes.len(), most));
+        return Some(Problem::TooLarge);
+    }
+    let head = check_head(&received.parts.headers, limits).err();
+    if let Some(fault) = head.or_else(|| received.unverifiable()) {
+        trial.failed("limits", fault.reason);
+        return Some(fault.problem);
+    }
+    trial.passed("limits", words::limits(received, limits));
+    None
 }
 
 /// What the sender of a request is told that has no event.
