@@ -135,6 +135,7 @@ async fn our_own_contract_is_taken_from_others(kind: StoreKind) -> anyhow::Resul
         answers: Some(AnswerSettings {
             accepted_status: 200,
             duplicate_answer: DuplicateAnswer::Conflict.into(),
+            ..AnswerSettings::default()
         }),
         limits: Some(IntakeLimits { max_body_bytes: 2_000, ..IntakeLimits::default() }),
         ..Source::default()

@@ -4,8 +4,8 @@
 use std::time::Duration;
 use tokio::task::JoinSet;
 use turnbuckle_proto::v1::{
-    CreateTenantRequest, EventMapping, GetReceiptRequest, IntakeLimits, ListReceiptsRequest,
-    Receipt, ReceiptDecision, Source, UnknownVersionMode, UnprocessableMode,
+    CreateTenantRequest, EventMapping, GetReceiptRequest, IntakeLimits, ListEventsRequest,
+    ListReceiptsRequest, Receipt, ReceiptDecision, Source, UnknownVersionMode, UnprocessableMode,
 };
 use turnbuckle_testkit::proxy::Proxy;
 use turnbuckle_tests::{
@@ -16,6 +16,7 @@ use turnbuckle_tests::{
 on_both_stores!(
     no_item_of_a_batch_is_lost_behind_an_answer,
     a_body_without_the_array_is_no_empty_batch,
+    equal_items_without_ids_are_events_of_their_own,
     large_batches_of_one_tenant_leave_the_others_their_time,
 );
 
@@ -46,6 +47,26 @@ async fn batches(scene: &Scene, server: &Server) -> anyhow::Result<Sender> {
 async fn post(sender: &Sender, body: &str) -> anyhow::Result<u16> {
     let headers = sender::github(SECRET, "message", "push", body)?;
     Ok(sender.post(&headers, body).await?.status)
+}
+
+/// Two visits alike are two visits; the request that tells of them, sent again, is none.
+async fn equal_items_without_ids_are_events_of_their_own(kind: StoreKind) -> anyhow::Result<()> {
+    let server = or_skip!(Server::start(kind, &[]).await?);
+    let scene = Scene::set(&server).await?;
+    let event = EventMapping { items: "visits[*]".into(), ..EventMapping::default() };
+    let settings = Source { event: Some(event), ..Source::default() };
+    let sender = Sender::with(&scene, &server, "bitbucket", SECRET, settings).await?;
+    let body = r#"{"visits":[{"type":"visit"},{"type":"leave"},{"type":"visit"}]}"#;
+    // The last one has a third visit.
+    let more = body.replace("[{", r#"[{"type":"visit"},{"#);
+    for (body, status) in [(body, 202), (body, 200), (more.as_str(), 202)] {
+        let headers = [("x-hub-signature", sender::hub(SECRET, body.as_bytes())?)];
+        assert_eq!(sender.post(&headers, body).await?.status, status);
+    }
+    let request = ListEventsRequest { parent: scene.tenant.clone(), ..Default::default() };
+    let events = scene.client.events().list_events(request).await?.into_inner().events;
+    assert_eq!(events.len(), 4);
+    Ok(())
 }
 
 /// The dead letters there are now, with their bodies: nothing is waited for.

@@ -56,7 +56,8 @@ struct Shop(Sender);
 
 impl Shop {
     async fn set(server: &Server, scene: &Scene, settings: Source) -> anyhow::Result<Self> {
-        Ok(Self(Sender::with(scene, server, "github", SECRET, settings).await?))
+        // A source is large, and so is what makes it.
+        Ok(Self(Box::pin(Sender::with(scene, server, "github", SECRET, settings)).await?))
     }
 
     fn at(&self, server: &Server) -> Self {

@@ -31,8 +31,67 @@ const CROWD_EVERY: usize = 250;
 const CROWD: usize = 50;
 /// Longest storm. What is not accepted by then never will be.
 const BOUND: Duration = Duration::from_secs(240);
+/// Between two events of one sender: the storm is to last for some faults.
+const PACE: Duration = Duration::from_millis(100);
 /// The wait of a provider between two tries, shortened.
 const AGAIN: Duration = Duration::from_millis(30);
+
+/// Most kills of the process: each costs seconds.
+const KILLS: usize = 4;
+/// Names a seed to be run again.
+const SEED: &str = "TURNBUCKLE_STORM_SEED";
+
+/// What goes wrong next.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// The database does not answer.
+    Freeze,
+    /// Its connections break.
+    Cut,
+    /// The process is killed.
+    Kill,
+}
+
+/// Faults and their times, all of them from one seed.
+struct Plan(u64);
+
+impl Plan {
+    #[expect(clippy::print_stderr, reason = "the test runner shows it when the storm is lost")]
+    fn of(seed: u64) -> Self {
+        eprintln!("faults of {SEED}={seed}");
+        Self(seed)
+    }
+
+    /// The next number, by SplitMix64.
+    fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.number() % (to - from))
+    }
+
+    /// A fault, the quiet time before it, and how long it lasts: on both sides of the 700 ms that the
+    /// ingress waits for its store.
+    fn next(&mut self) -> (Fault, Duration, Duration) {
+        let fault = match self.number() % 3 {
+            0 => Fault::Freeze,
+            1 => Fault::Cut,
+            _ => Fault::Kill,
+        };
+        (fault, self.millis(300, 1_000), self.millis(200, 2_000))
+    }
+}
+
+/// The seed to be run again, else a new one.
+fn seed() -> u64 {
+    let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
+    given.unwrap_or_else(|| uuid::Uuid::now_v7().as_u64_pair().1)
+}
 
 on_both_stores!(every_event_is_in_the_log_once_whatever_fails);
 
@@ -69,7 +128,8 @@ async fn every_event_is_in_the_log_once_whatever_fails(kind: StoreKind) -> anyho
         scene: RwLock::new(scene),
     });
     let is_over = Arc::new(AtomicBool::new(false));
-    let faults = faults(Arc::clone(&place), Arc::clone(&home), proxy.as_ref(), &is_over);
+    let plan = Plan::of(seed());
+    let faults = faults(Arc::clone(&place), Arc::clone(&home), proxy.as_ref(), &is_over, plan);
     let sending = async {
         let sent = timeout(BOUND, send_all(&place)).await;
         is_over.store(true, Ordering::SeqCst);
@@ -108,6 +168,7 @@ async fn send_all(place: &Arc<Place>) -> anyhow::Result<()> {
                     }
                 }
                 send(&place, number).await?;
+                sleep(PACE).await;
             }
         });
     }
@@ -142,25 +203,27 @@ async fn faults(
     home: Arc<Home>,
     proxy: Option<&Proxy>,
     is_over: &AtomicBool,
+    mut plan: Plan,
 ) -> anyhow::Result<()> {
-    let quiet = Duration::from_millis(700);
-    for round in 0_u32.. {
-        if is_over.load(Ordering::SeqCst) {
-            break;
-        }
+    let mut kills = 0;
+    while !is_over.load(Ordering::SeqCst) {
+        let (fault, quiet, length) = plan.next();
         sleep(quiet).await;
-        match (round % 3, proxy) {
-            (0, Some(proxy)) => {
+        match (fault, proxy) {
+            (Fault::Freeze, Some(proxy)) => {
                 proxy.freeze();
-                sleep(quiet * 2).await;
+                sleep(length).await;
                 proxy.heal();
             }
-            (1, Some(proxy)) => {
+            (Fault::Cut, Some(proxy)) => {
                 proxy.cut();
-                sleep(quiet).await;
+                sleep(length).await;
                 proxy.heal();
             }
-            (2, _) if round < 9 => restart(&place, &home).await?,
+            (Fault::Kill, _) if kills < KILLS => {
+                kills += 1;
+                restart(&place, &home).await?;
+            }
             _ => {}
         }
     }

@@ -49,6 +49,7 @@ mod ingress;
 mod ingress_again;
 mod ingress_batches;
 mod ingress_door;
+mod ingress_encodings;
 mod ingress_faults;
 mod ingress_keys;
 mod ingress_limits;

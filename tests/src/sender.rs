@@ -138,7 +138,7 @@ pub async fn answer(stream: &mut TcpStream) -> anyhow::Result<Answer> {
 /// # Errors
 /// When the secret is too short to sign with.
 pub fn github(secret: &str, id: &str, event: &str, body: &str) -> anyhow::Result<Vec<Header>> {
-    let signature = hub(secret, body)?;
+    let signature = hub(secret, body.as_bytes())?;
     Ok(vec![
         ("x-github-delivery", id.to_owned()),
         ("x-github-event", event.to_owned()),
@@ -166,9 +166,13 @@ pub fn own(secret: &[u8], at: i64, body: &str) -> anyhow::Result<Vec<Header>> {
     ])
 }
 
-fn hub(secret: &str, body: &str) -> anyhow::Result<String> {
+/// What GitHub and many others sign with, over these bytes: `sha256=` and hexadecimal digits.
+///
+/// # Errors
+/// When the secret is too short to sign with.
+pub fn hub(secret: &str, body: &[u8]) -> anyhow::Result<String> {
     let key = SigningKey::hmac(secret.as_bytes())?;
-    let message = Message { id: "unused", timestamp: 0, body: body.as_bytes() };
+    let message = Message { id: "unused", timestamp: 0, body };
     let headers = sign(Profile::HubSha256, &[key], &message, &SignerOptions::default())?;
     headers.into_iter().map(|(_, value)| value).next().context("a signature")
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 use turnbuckle_domain::{
-    Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings, UnknownVersionMode,
-    Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
+    AnswerBody, Answers, Dedup, EventMapping, JsonPath, SchemeChoice, SourceSettings,
+    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, source_limits,
 };
 use turnbuckle_signing::scheme::{self, EventRule, Locator, Preset};
 
@@ -51,7 +51,14 @@ pub(crate) fn of_preset(preset: &Preset) -> SourceSettings {
             excluded_fields: preset.hash_exclude.iter().filter_map(path).collect(),
             ..Dedup::default()
         },
-        answers: Answers { accepted: preset.accepted_status, ..Answers::default() },
+        answers: Answers {
+            accepted: preset.accepted_status,
+            body: match preset.accepted_without_body {
+                true => AnswerBody::None,
+                false => AnswerBody::Status,
+            },
+            ..Answers::default()
+        },
         ..SourceSettings::default()
     }
 }

@@ -161,11 +161,11 @@ pub use sealed::{
 };
 pub use secret::{SealContext, SealError, SealedSecret, SecretSealer};
 pub use source::{
-    Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IngestPath,
-    IngestToken, IntakeLimits, JsonPath, JsonStep, Ordering, OrderingPolicy, OrderingRule,
-    ReceiptSettings, SchemeChoice, SchemeDocument, Source, SourceSettings, TimestampWindow,
-    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId, may_hold_credential,
-    source_limits,
+    AnswerBody, Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice,
+    IngestPath, IngestToken, IntakeLimits, JsonPath, JsonStep, Ordering, OrderingPolicy,
+    OrderingRule, ReceiptSettings, SchemeChoice, SchemeDocument, Source, SourceSettings,
+    TimestampWindow, UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId,
+    may_hold_credential, source_limits,
 };
 pub use time::{Clock, Timestamp};
 pub use tombstone::{KEPT_DELETED, Kept, KeptPlace, Tombstones};

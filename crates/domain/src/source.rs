@@ -15,9 +15,9 @@ mod text;
 pub use json_path::{JsonPath, JsonStep};
 pub use rules::may_hold_credential;
 pub use settings::{
-    Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IntakeLimits,
-    Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, SourceSettings, TimestampWindow,
-    UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId,
+    AnswerBody, Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice,
+    IntakeLimits, Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, SourceSettings,
+    TimestampWindow, UnknownVersionMode, Unprocessable, ValuePart, ValueSource, WithoutId,
 };
 
 use crate::{Labels, Meta, ResourceId, SourceId, TenantId, Timestamp};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use std::time::Duration;
-use turnbuckle_domain::{Answers, DuplicateAnswer, Timestamp};
+use turnbuckle_domain::{AnswerBody, Answers, DuplicateAnswer, Timestamp};
 use turnbuckle_runtime::grpc::timestamp;
 use turnbuckle_signing::scheme::HandshakeReply;
 
@@ -18,7 +18,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(crate) enum Problem {
     /// 400
     Malformed,
-    /// 401: bad path, signature, time or method.
+    /// 401: bad path, signature, time or method. Without a body: some senders check that it has none.
     Unauthorized,
     /// 408
     TooSlow,
@@ -28,11 +28,10 @@ pub(crate) enum Problem {
     Unsupported,
     /// 422
     UnknownVersion,
-    /// 429
-    TooMany,
     /// 431
     HeadersTooLarge,
-    /// 503
+    /// 503: also what comes too often. Senders exist that give up on any 4xx, 429 among them, and none
+    /// that gives up on a 503.
     Unavailable,
 }
 
@@ -45,7 +44,6 @@ impl Problem {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::UnknownVersion => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -55,7 +53,7 @@ impl Problem {
     const fn body(self) -> &'static str {
         match self {
             Self::Malformed => r#"{"type":"about:blank","title":"Bad Request","status":400}"#,
-            Self::Unauthorized => r#"{"type":"about:blank","title":"Unauthorized","status":401}"#,
+            Self::Unauthorized => "",
             Self::TooSlow => r#"{"type":"about:blank","title":"Request Timeout","status":408}"#,
             Self::TooLarge => r#"{"type":"about:blank","title":"Content Too Large","status":413}"#,
             Self::Unsupported => {
@@ -64,7 +62,6 @@ impl Problem {
             Self::UnknownVersion => {
                 r#"{"type":"about:blank","title":"Unprocessable Content","status":422}"#
             }
-            Self::TooMany => r#"{"type":"about:blank","title":"Too Many Requests","status":429}"#,
             Self::HeadersTooLarge => {
                 r#"{"type":"about:blank","title":"Request Header Fields Too Large","status":431}"#
             }
@@ -76,8 +73,11 @@ impl Problem {
 
     /// The answer.
     pub(crate) fn answer(self) -> Answer {
-        let mut answer = with(self.status(), "application/problem+json", self.body());
-        if matches!(self, Self::TooMany | Self::Unavailable) {
+        let mut answer = match self.body() {
+            "" => empty(self.status()),
+            body => with(self.status(), "application/problem+json", body),
+        };
+        if self == Self::Unavailable {
             answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.as_secs().into());
         }
         answer
@@ -94,7 +94,7 @@ impl Problem {
 /// All is well.
 pub(crate) fn accepted(answers: &Answers) -> Answer {
     let status = StatusCode::from_u16(answers.accepted).unwrap_or(StatusCode::ACCEPTED);
-    if status == StatusCode::NO_CONTENT {
+    if status == StatusCode::NO_CONTENT || answers.body == AnswerBody::None {
         return empty(status);
     }
     with(status, "application/json", r#"{"status":"accepted"}"#)
@@ -109,6 +109,9 @@ pub(crate) fn duplicate(answers: &Answers, first: Option<Timestamp>) -> Answer {
         }
         DuplicateAnswer::Ok => StatusCode::OK,
     };
+    if answers.body == AnswerBody::None {
+        return empty(status);
+    }
     let mut body = serde_json::json!({ "status": "duplicate" });
     if let Some(first) = first {
         body["first_processed_at"] = timestamp(first).to_string().into();
@@ -151,17 +154,16 @@ fn with(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::body::Body as _;
 
     #[test]
     fn bodies_say_their_status_and_waiting_is_told() {
         for problem in [
             Problem::Malformed,
-            Problem::Unauthorized,
             Problem::TooSlow,
             Problem::TooLarge,
             Problem::Unsupported,
             Problem::UnknownVersion,
-            Problem::TooMany,
             Problem::HeadersTooLarge,
             Problem::Unavailable,
         ] {
@@ -169,19 +171,32 @@ mod tests {
             let status = problem.status().as_u16();
             assert_eq!(body["status"], status);
             let waits = problem.answer().headers().contains_key(header::RETRY_AFTER);
-            assert_eq!(waits, matches!(status, 429 | 503), "{status}");
+            assert_eq!(waits, status == 503, "{status}");
         }
+        // As Xero wants it.
+        let answer = Problem::Unauthorized.answer();
+        assert_eq!(answer.body().size_hint().exact(), Some(0));
+        assert!(answer.headers().is_empty());
     }
 
     #[test]
     fn a_repeat_is_answered_as_the_source_says() {
         let status = |accepted, duplicate| {
-            let answers = Answers { accepted, duplicate };
+            let answers = Answers { accepted, duplicate, ..Answers::default() };
             super::duplicate(&answers, Some(Timestamp::EPOCH)).status().as_u16()
         };
         assert_eq!(status(202, DuplicateAnswer::Ok), 200);
         assert_eq!(status(204, DuplicateAnswer::Ok), 204);
         assert_eq!(status(202, DuplicateAnswer::Conflict), 409);
         assert_eq!(status(204, DuplicateAnswer::Conflict), 409);
+    }
+    #[test]
+    fn a_source_can_be_answered_without_words() {
+        let answers = Answers { accepted: 200, body: AnswerBody::None, ..Answers::default() };
+        for answer in [accepted(&answers), super::duplicate(&answers, Some(Timestamp::EPOCH))] {
+            assert_eq!(answer.status(), StatusCode::OK);
+            assert_eq!(answer.body().size_hint().exact(), Some(0));
+            assert!(answer.headers().is_empty());
+        }
     }
 }

@@ -13,7 +13,7 @@ use find::{Finder, first};
 use identity::{Identity, Named};
 pub(crate) use order::MissingOrder;
 use order::OrderPlaces;
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 use turnbuckle_domain::{
     EventDraft, IntakeEvent, JsonPath as DomainPath, Source, SourceSettings, Timestamp, WithoutId,
 };
@@ -68,6 +68,22 @@ pub(crate) enum NoEvent {
     MediaType,
 }
 
+impl Mapped {
+    /// Gives an item without an id of its own a name that its equals in the same request do not have, and
+    /// that the same request brings again.
+    fn number(&mut self, equals: &mut HashMap<String, usize>) {
+        let id = &mut self.event.draft.event_id;
+        if self.id_signed.is_some() || id.is_empty() {
+            return;
+        }
+        let before = equals.entry(id.clone()).or_default();
+        *before += 1;
+        if *before > 1 {
+            *id = format!("{id}:{before}");
+        }
+    }
+}
+
 type Items = Vec<Result<Mapped, NoEvent>>;
 
 /// A body without the array, or an element without its inner part: something was sent, and it is not
@@ -118,11 +134,14 @@ impl Mapping {
         };
         let inner = Request { body: &payload, ..*message.request };
         let found = inner.items(items).map_err(unusable)?;
+        let mut equals = HashMap::new();
         let mapped = found.into_iter().enumerate().map(|(index, item)| {
             let Some(item) = item else { return Err(NO_ITEM) };
             // Its own bytes: a slice would keep the whole batch in memory for as long as one event.
             let item = Bytes::copy_from_slice(item);
-            self.event(source, message, item, JSON, Some(index))
+            let mut mapped = self.event(source, message, item, JSON, Some(index))?;
+            mapped.number(&mut equals);
+            Ok(mapped)
         });
         Ok(mapped.collect())
     }

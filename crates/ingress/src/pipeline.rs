@@ -2,6 +2,7 @@
 
 mod asked;
 mod door;
+mod encoding;
 mod ordering;
 mod outcome;
 mod reading;
@@ -14,7 +15,7 @@ pub(crate) use trial::{Captured, Trial, TrialOrder, TrialOutcome, TrialStep};
 
 use crate::{
     answer::{Answer, Problem, handshake},
-    body::{HeldBody, Reading},
+    body::{BodyFault, HeldBody, Reading},
     config::{SourceEntry, SourceHandle},
     event::{Mapped, Message, NoEvent},
     fetched::FetchedKeys,
@@ -29,7 +30,8 @@ use crate::{
     verify::{Judged, Signer, judge},
 };
 use door::{Door, HeadFault, before_proof, check_head, takes_type};
-use http::{header, request::Parts};
+use encoding::{DecodeFault, Decoded};
+use http::{StatusCode, header, request::Parts};
 use hyper::{Request as HttpRequest, body::Incoming};
 use metrics::counter;
 use outcome::Ending;
@@ -42,9 +44,9 @@ use std::{
 use tokio::time::Instant;
 use turnbuckle_domain::{
     Clock, EventIntake, IdGenerator, IngestPath, IngestToken, KeyState, ReceiptDecision,
-    SchemeChoice, SecretLearning, SecretSealer, Timestamp,
+    SecretLearning, SecretSealer, Timestamp,
 };
-use turnbuckle_signing::scheme::{HandshakeReply, Request, SchemeKey};
+use turnbuckle_signing::scheme::{BodyForm, HandshakeReply, Request, SchemeKey};
 
 /// How long senders are asked to wait before they come again to a disabled source: somebody has to
 /// enable it first.
@@ -77,9 +79,25 @@ struct Received {
     at: Timestamp,
     /// The id that the scheme read, once it is believed.
     message_id: OnceLock<String>,
+    /// Its body after content decoding, where it came compressed and was looked into.
+    decoded: OnceLock<Decoded>,
     door: Door,
     /// From its head to its last byte.
     read_in: Duration,
+}
+
+impl Received {
+    fn new(
+        entry: Arc<SourceEntry>,
+        parts: Parts,
+        body: HeldBody,
+        at: Timestamp,
+        door: Door,
+        read_in: Duration,
+    ) -> Self {
+        let (message_id, decoded) = (OnceLock::new(), OnceLock::new());
+        Self { entry, parts, body, at, message_id, decoded, door, read_in }
+    }
 }
 
 impl Pipeline {
@@ -116,7 +134,7 @@ impl Pipeline {
         let limits = before_proof(&source.settings.limits);
         let Some(admission) = entry.load.admit(&limits, peer, door.began) else {
             // No receipt: what is limited must not cost the store anything.
-            return (limited(&entry).last_answer(), Outcome::Limited);
+            return (Problem::Unavailable.last_answer(), Outcome::Limited);
         };
         if entry.source().disabled.is_some() {
             return self.disabled(entry, parts, door);
@@ -137,11 +155,14 @@ impl Pipeline {
             Err(fault) => (HeldBody { bytes: bytes::Bytes::new(), share: None }, Some(fault)),
         };
         let (at, read_in) = (self.clock.now(), door.began.elapsed());
-        let message_id = OnceLock::new();
-        let received = Received { entry, parts, body, at, message_id, door, read_in };
-        let ended = match fault {
-            None => self.decide(received).await,
-            Some(fault) => self.not_read(received, fault),
+        let received = Received::new(entry, parts, body, at, door, read_in);
+        let ended = match (fault, received.unverifiable()) {
+            (None, None) => self.decide(received).await,
+            (None, Some(fault)) => {
+                let answer = received.door.answer(received.body.bytes.len());
+                self.leave_unread(received, fault, answer)
+            }
+            (Some(fault), _) => self.not_read(received, fault),
         };
         drop(admission);
         ended
@@ -154,8 +175,7 @@ impl Pipeline {
         let wait = DISABLED_RETRY_AFTER.as_secs().into();
         answer.headers_mut().insert(header::RETRY_AFTER, wait);
         let body = HeldBody { bytes: bytes::Bytes::new(), share: None };
-        let (at, message_id, read_in) = (self.clock.now(), OnceLock::new(), Duration::ZERO);
-        let received = Received { entry, parts, body, at, message_id, door, read_in };
+        let received = Received::new(entry, parts, body, self.clock.now(), door, Duration::ZERO);
         let ending = Ending::of(ReceiptDecision::Refused, "disabled", &answer);
         self.leave_unproven(received, ending);
         (answer, Outcome::Disabled)
@@ -164,16 +184,24 @@ impl Pipeline {
     /// A request whose body was not read, or not to its end.
     fn not_read(&self, received: Received, fault: HeadFault) -> (Answer, Outcome) {
         let problem = received.door.fault.map_or(fault.problem, |fault| fault.problem);
-        let outcome = match problem {
-            Problem::Unsupported => Outcome::Unsupported,
-            Problem::Unavailable => Outcome::Unavailable,
+        self.leave_unread(received, fault, problem.last_answer())
+    }
+
+    fn leave_unread(
+        &self,
+        received: Received,
+        fault: HeadFault,
+        answer: Answer,
+    ) -> (Answer, Outcome) {
+        let outcome = match answer.status() {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Outcome::Unsupported,
+            StatusCode::SERVICE_UNAVAILABLE => Outcome::Unavailable,
             _ => Outcome::NotRead,
         };
         let decision = match outcome {
             Outcome::Unavailable => ReceiptDecision::Unavailable,
             _ => ReceiptDecision::Refused,
         };
-        let answer = problem.last_answer();
         let ending = Ending::of(decision, fault.reason, &answer);
         self.leave_unproven(received, ending);
         (answer, outcome)
@@ -186,7 +214,8 @@ impl Pipeline {
             Ok(fetched) => fetched,
             Err(no_key) => return self.without_key(received, no_key),
         };
-        match self.heavy.run(length, || self.examine(&received, fetched.as_deref())).await {
+        match self.heavy.run(received.work(), || self.examine(&received, fetched.as_deref())).await
+        {
             Examined::Refused { reason, signer, .. } => {
                 let answer = received.door.answer(length);
                 let mut ending = Ending::of(ReceiptDecision::Refused, reason, &answer);
@@ -229,11 +258,19 @@ impl Pipeline {
     fn examine(&self, received: &Received, fetched: Option<&SchemeKey>) -> Examined {
         let url = received.url();
         let headers = Headers(&received.parts.headers);
+        let form = received.body_form();
+        let signed = match form {
+            Some(BodyForm::Decoded) => match received.decode(&self.memory, true) {
+                Ok(decoded) => decoded,
+                Err(fault) => return Examined::undecoded(fault),
+            },
+            _ => received.body.bytes.clone(),
+        };
         let request = Request {
             method: received.parts.method.as_str(),
             url: &url,
             headers: &headers,
-            body: &received.body.bytes,
+            body: &signed,
         };
         match judge(&received.entry, &request, fetched, self.sealer.as_ref(), received.at) {
             Judged::Refused { kind, reason, signer } => {
@@ -255,6 +292,11 @@ impl Pipeline {
                 if let Some(id) = &message_id {
                     received.message_id.get_or_init(|| id.text.clone());
                 }
+                if form == Some(BodyForm::Wire)
+                    && let Err(fault) = received.decode(&self.memory, false)
+                {
+                    return Examined::unread(signer, fault);
+                }
                 if let Some(fault) = received.beyond() {
                     return Examined::Beyond { signer, fault };
                 }
@@ -263,9 +305,10 @@ impl Pipeline {
                 if !takes_type(&source.settings.limits, &content_type) {
                     return Examined::Theirs { signer, mapped: Err(NoEvent::MediaType) };
                 }
+                let content = received.content();
                 let message = Message {
-                    request: &request,
-                    body: &received.body.bytes,
+                    request: &Request { body: content, ..request },
+                    body: content,
                     content_type: &content_type,
                     message_id: message_id.as_ref(),
                 };
@@ -329,16 +372,28 @@ enum Examined {
     },
 }
 
-/// Presets whose senders give up on every 4xx, and try again only after a 5xx.
-const GIVE_UP_ON_4XX: [&str; 1] = ["zoom"];
-
-/// What a sender is told that comes too often.
-fn limited(entry: &SourceEntry) -> Problem {
-    match &entry.source().scheme {
-        SchemeChoice::Preset(name) if GIVE_UP_ON_4XX.contains(&name.as_str()) => {
-            Problem::Unavailable
+impl Examined {
+    /// Its signed bytes cannot be had.
+    fn undecoded(fault: DecodeFault) -> Self {
+        match fault {
+            DecodeFault::NoMemory => Self::Unready { reason: fault.reason() },
+            DecodeFault::Broken | DecodeFault::TooLarge => Self::Refused {
+                kind: "content-encoding",
+                reason: fault.reason().to_owned(),
+                signer: None,
+            },
         }
-        _ => Problem::TooMany,
+    }
+
+    /// It is proven, and cannot be decoded.
+    fn unread(signer: Signer, fault: DecodeFault) -> Self {
+        match fault {
+            DecodeFault::NoMemory => Self::Unready { reason: fault.reason() },
+            DecodeFault::TooLarge => Self::Beyond { signer, fault: BodyFault::from(fault).into() },
+            DecodeFault::Broken => {
+                Self::Theirs { signer, mapped: Err(NoEvent::Unusable(fault.reason())) }
+            }
+        }
     }
 }
 

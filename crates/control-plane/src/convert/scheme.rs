@@ -4,9 +4,9 @@ use super::wire_name::WireName;
 use turnbuckle_domain::Violations;
 use turnbuckle_proto::v1;
 use turnbuckle_signing::scheme::{
-    AlgorithmRule, BodyForm, BodyHashClaim, Claim, ClaimValue, Encoding, Expected, JsonPath,
-    JwtProof, KeyEncoding, KeyRule, KeySource, Locator, Part, Proof, Scheme, SignatureProof,
-    SignatureSyntax, TimestampRule, TokenClaim, UrlHashClaim, WhenAbsent,
+    AlgorithmRule, BodyHashClaim, Claim, ClaimValue, Encoding, Expected, JsonPath, JwtProof,
+    KeyEncoding, KeyRule, KeySource, Locator, Part, Proof, Scheme, SignatureProof, SignatureSyntax,
+    TimestampRule, TokenClaim, UrlHashClaim, WhenAbsent,
 };
 
 mod handshakes;
@@ -136,8 +136,8 @@ fn read(at: &mut At<'_>, wire: v1::VerificationScheme) -> Option<Scheme> {
     let message_id = at.list("message_id", wire.message_id, locator);
     let claims = at.list("claims", wire.claims, claim);
     let body_form = match wire.body_form {
-        0 => Some(BodyForm::Wire),
-        number => at.named("body_form", number),
+        0 => Some(None),
+        number => at.named("body_form", number).map(Some),
     };
     let items = match wire.items.as_str() {
         "" => Some(None),

@@ -4,10 +4,10 @@
 use super::value::duration_or;
 use std::{ops::RangeInclusive, time::Duration};
 use turnbuckle_domain::{
-    Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice, IntakeLimits,
-    JsonPath, Ordering, OrderingPolicy, OrderingRule, ReceiptSettings, TimestampWindow,
-    TypePattern, UnknownVersionMode, Unprocessable, ValuePart, ValueSource, Violations, WithoutId,
-    source_limits as limits,
+    AnswerBody, Answers, Dedup, DuplicateAnswer, EventMapping, FinalStates, HandshakeChoice,
+    IntakeLimits, JsonPath, Ordering, OrderingPolicy, OrderingRule, ReceiptSettings,
+    TimestampWindow, TypePattern, UnknownVersionMode, Unprocessable, ValuePart, ValueSource,
+    Violations, WithoutId, source_limits as limits,
 };
 use turnbuckle_proto::v1;
 
@@ -140,6 +140,11 @@ const HANDSHAKES: [(i32, HandshakeChoice); 2] = [
     (v1::HandshakeMode::AsScheme as i32, HandshakeChoice::AsScheme),
     (v1::HandshakeMode::Off as i32, HandshakeChoice::Off),
 ];
+const BODIES: [(i32, AnswerBody); 2] = [
+    (v1::AnswerBody::Status as i32, AnswerBody::Status),
+    (v1::AnswerBody::None as i32, AnswerBody::None),
+];
+
 const DUPLICATES: [(i32, DuplicateAnswer); 2] = [
     (v1::DuplicateAnswer::Ok as i32, DuplicateAnswer::Ok),
     (v1::DuplicateAnswer::Conflict as i32, DuplicateAnswer::Conflict),
@@ -321,7 +326,9 @@ pub(super) fn answers(violations: &mut Violations, wire: &v1::AnswerSettings) ->
         given => u16::try_from(given).map_err(|_| format!("is {given}; use 200, 201, 202 or 204")),
     };
     let accepted = violations.take("source.answers.accepted_status", accepted);
-    Some(Answers { accepted: accepted?, duplicate: duplicate? })
+    let body = choice(wire.body, "body", &BODIES);
+    let body = violations.take("source.answers.body", body);
+    Some(Answers { accepted: accepted?, duplicate: duplicate?, body: body? })
 }
 
 pub(super) fn receipts(

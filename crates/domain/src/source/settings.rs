@@ -281,6 +281,8 @@ pub struct Answers {
     pub accepted: u16,
     /// Status for a repeat.
     pub duplicate: DuplicateAnswer,
+    /// Whether these answers say anything besides their status.
+    pub body: AnswerBody,
 }
 
 impl Answers {
@@ -292,8 +294,23 @@ impl Answers {
 
 impl Default for Answers {
     fn default() -> Self {
-        Self { accepted: Self::ACCEPTED_DEFAULT, duplicate: DuplicateAnswer::default() }
+        Self {
+            accepted: Self::ACCEPTED_DEFAULT,
+            duplicate: DuplicateAnswer::default(),
+            body: AnswerBody::default(),
+        }
     }
+}
+
+/// What an answer says besides its status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerBody {
+    /// What became of the request, in JSON.
+    #[default]
+    Status,
+    /// Nothing: there are senders that take no body for success.
+    None,
 }
 
 /// What the sender of a repeat is told.

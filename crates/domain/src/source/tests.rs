@@ -53,7 +53,11 @@ fn full() -> SourceSettings {
             ..Ordering::default()
         },
         timestamp: Some(TimestampWindow::default()),
-        answers: Answers { accepted: 204, duplicate: DuplicateAnswer::Conflict },
+        answers: Answers {
+            accepted: 204,
+            duplicate: DuplicateAnswer::Conflict,
+            body: AnswerBody::None,
+        },
         handshake: HandshakeChoice::Off,
         unprocessable: Unprocessable::DeadLetter,
         receipts: ReceiptSettings {
@@ -77,9 +81,9 @@ fn settings_are_stored_as_a_document_and_come_back() {
 fn documents_of_other_releases_are_read() {
     let older = serde_json::from_str::<SourceSettings>("{}").unwrap();
     assert_eq!(older, SourceSettings::default());
-    let newer = r#"{"answers":{"accepted":200,"body":"x"},"later":1}"#;
+    let newer = r#"{"answers":{"accepted":200,"mood":"x"},"later":1}"#;
     let newer = serde_json::from_str::<SourceSettings>(newer).unwrap();
-    assert_eq!(newer.answers, Answers { accepted: 200, duplicate: DuplicateAnswer::Ok });
+    assert_eq!(newer.answers, Answers { accepted: 200, ..Answers::default() });
     for broken in [r#"{"dedup":{"window":"soon"}}"#, r#"{"dedup":{"window":"-1s"}}"#] {
         assert!(serde_json::from_str::<SourceSettings>(broken).is_err(), "{broken}");
     }

@@ -149,6 +149,29 @@ fn items_are_events_of_their_own_and_a_bad_one_harms_no_other() {
 }
 
 #[test]
+fn equal_items_without_ids_are_several_and_the_same_when_they_come_again() {
+    let items = Some(DomainPath::parse("events").unwrap());
+    let settings = SourceSettings {
+        event: EventMapping { items, ..EventMapping::default() },
+        ..SourceSettings::default()
+    };
+    let ids = |body| -> Vec<String> {
+        let found = events(settings.clone(), &json(body)).unwrap();
+        found.into_iter().map(|item| item.unwrap().event.draft.event_id).collect()
+    };
+    let pings = ids(r#"{"events":[{"type":"ping"},{"type":"pong"},{"type":"ping"}]}"#);
+    assert_eq!(pings[2], format!("{}:2", pings[0]));
+    assert_eq!(value::event_id(&pings[2]), pings[2]);
+    assert_ne!(pings[0], pings[1]);
+    // Tried again, in another order: the same three.
+    let again = ids(r#"{"events":[{"type":"ping"},{"type":"ping"},{"type":"pong"}]}"#);
+    assert_eq!((&again[0], &again[1], &again[2]), (&pings[0], &pings[2], &pings[1]));
+    // Ids of their own are taken at their word.
+    let named = ids(r#"{"events":[{"type":"a","id":"1"},{"type":"a","id":"1"}]}"#);
+    assert_eq!(named, ["1", "1"]);
+}
+
+#[test]
 fn every_element_is_an_event_or_told_as_none() {
     for (path, body, good, bad) in [
         ("events", r#"{"events":[{"type":"a"},7,{},{"type":"b"}]}"#, 2, 2),

@@ -3,14 +3,17 @@
 //! Limits that a source sets wider than the defaults hold at once. Those that it sets narrower hold once
 //! the request is proven: before, they would tell a stranger that the path is somebody's.
 
-use super::{Pipeline, Received};
+use super::{
+    Pipeline, Received,
+    encoding::{Encoding, takes_gzip},
+};
 use crate::{
     answer::{Answer, Problem},
     body::{BodyFault, Reading},
     metrics::Outcome,
     strangers::Stranger,
 };
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, request::Parts};
 use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -33,6 +36,7 @@ pub(super) struct Door {
     pub(super) stranger: Stranger,
     /// What its head breaks of the defaults.
     pub(super) fault: Option<HeadFault>,
+    pub(super) encoding: Encoding,
     pub(super) began: Instant,
 }
 
@@ -41,7 +45,7 @@ impl Door {
     pub(super) fn answer(&self, body_bytes: usize) -> Answer {
         let limits = IntakeLimits::default();
         if self.stranger.admission.is_none() {
-            return Problem::TooMany.last_answer();
+            return Problem::Unavailable.last_answer();
         }
         if let Some(fault) = self.fault {
             return fault.problem.last_answer();
@@ -51,6 +55,9 @@ impl Door {
         }
         if self.began.elapsed() > limits.read_timeout {
             return Problem::TooSlow.last_answer();
+        }
+        if self.encoding == Encoding::Gzip {
+            return Problem::Unsupported.last_answer();
         }
         Problem::Unauthorized.answer()
     }
@@ -80,7 +87,10 @@ impl Pipeline {
             }
             Ok(length) => {
                 self.heavy.run(length, || hash_filler(length)).await;
-                Problem::Unauthorized.answer()
+                match door.encoding {
+                    Encoding::Plain => Problem::Unauthorized.answer(),
+                    _ => Problem::Unsupported.last_answer(),
+                }
             }
             Err(fault) => HeadFault::from(fault).problem.last_answer(),
         };
@@ -89,13 +99,23 @@ impl Pipeline {
 }
 
 impl Received {
+    /// Why a body that was read cannot be verified: it came compressed, and its scheme does not say which
+    /// bytes are signed then.
+    pub(super) fn unverifiable(&self) -> Option<HeadFault> {
+        let takes = takes_gzip(self.entry.compiled.verifier.scheme());
+        let reason = "its body is compressed, and its scheme does not say which bytes are signed then: \
+                      set body_form, where its sender documents it";
+        let fault = HeadFault { problem: Problem::Unsupported, reason };
+        (self.door.encoding == Encoding::Gzip && !takes).then_some(fault)
+    }
+
     /// What a proven request breaks of the limits of its source, where those are narrower.
     pub(super) fn beyond(&self) -> Option<HeadFault> {
         let limits = &self.entry.source().settings.limits;
         let head = check_head(&self.parts.headers, limits).err();
         head.or_else(|| {
             let fault = match () {
-                () if self.body.bytes.len() > bytes(limits.body_bytes) => BodyFault::TooLarge,
+                () if self.content().len() > bytes(limits.body_bytes) => BodyFault::TooLarge,
                 () if self.read_in > limits.read_timeout => BodyFault::TooSlow,
                 () => return None,
             };
@@ -128,9 +148,9 @@ pub(super) fn check_head(headers: &HeaderMap, limits: &IntakeLimits) -> Result<(
         let reason = "it has more or longer headers than the source takes";
         return Err(HeadFault { problem: Problem::HeadersTooLarge, reason });
     }
-    let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
-        let reason = "its body has a content encoding, and signatures are over the plain bytes";
+    if Encoding::of(headers) == Encoding::Other {
+        let reason =
+            "its body has a content encoding that is not taken: send it plain, or with gzip";
         return Err(HeadFault { problem: Problem::Unsupported, reason });
     }
     Ok(())
@@ -149,6 +169,7 @@ impl Pipeline {
         Door {
             stranger: self.strangers.meet(parts.uri.path(), peer, began),
             fault: check_head(&parts.headers, &IntakeLimits::default()).err(),
+            encoding: Encoding::of(&parts.headers),
             began,
         }
     }

@@ -70,7 +70,14 @@ impl Pipeline {
             let (mapping, parts) = (&received.entry.compiled.mapping, &received.parts);
             mapping.context(&parts.headers, &parts.uri, message_id)
         });
-        let bytes = received.body.bytes;
+        // As it came: that is what its sender knows. What is kept of it is what can be read again.
+        let came = &received.body.bytes;
+        let (body_bytes, body_hash) = (came.len(), Sha256::digest(came).into());
+        let decoded = received.decoded.into_inner();
+        let (kept_body, share) = match decoded {
+            Some(decoded) => (decoded.bytes, Some(decoded.share)),
+            None => (received.body.bytes, received.body.share),
+        };
         let receipt = Receipt {
             id: ReceiptId::from_uuid(self.ids.uuid()),
             tenant: source.tenant,
@@ -91,14 +98,14 @@ impl Pipeline {
                 .filter(|signer| signer.key.is_some())
                 .map(|signer| signer.state),
             skew_ms: ending.signer.and_then(|signer| signer.skew_ms),
-            body_bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
-            body_hash: Sha256::digest(&bytes).into(),
+            body_bytes: u32::try_from(body_bytes).unwrap_or(u32::MAX),
+            body_hash,
             headers: kept_headers(&received.parts.headers, &kept.headers),
             context,
-            payload: keeps.then_some(bytes),
+            payload: keeps.then_some(kept_body),
             payload_until: keeps.then(|| received.at + retention),
         };
-        Entry { receipt, share: received.body.share.filter(|_| keeps) }
+        Entry { receipt, share: share.filter(|_| keeps) }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     metrics::Outcome,
     verify::Signer,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use turnbuckle_domain::{
     Error, EventUid, IntakeRefusal, OrderingPolicy, ReceiptDecision, Reserved, Taken, Timestamp,
@@ -120,7 +120,8 @@ impl Pipeline {
             return Ok(tally);
         }
         // Kept with the events: the store may go on with them when this request has its answer.
-        let room = received.body.share.clone().map(Reserved::new).unwrap_or_default();
+        let decoded = received.decoded.get().map(|decoded| Arc::clone(&decoded.share));
+        let room = Reserved::new((received.body.share.clone(), decoded));
         let taken = self.intake.take(tenant, events, room).await?;
         for (taken, id) in taken.into_iter().zip(ids) {
             let is_anomaly = taken == Taken::Anomaly;

@@ -20,11 +20,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, request::Parts};
 use http_body_util::BodyExt as _;
-use std::{
-    net::Ipv4Addr,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use turnbuckle_domain::{Error, EventUid, IngestPath, KeyId, KeyState, Timestamp};
 use turnbuckle_signing::scheme::{Context, SampleError, SampleOrder};
@@ -147,8 +143,7 @@ impl Pipeline {
         at: Timestamp,
     ) -> Received {
         let door = self.door(&parts, Ipv4Addr::LOCALHOST.into(), Instant::now());
-        let message_id = OnceLock::new();
-        Received { entry, parts, body, at, message_id, door, read_in: Duration::ZERO }
+        Received::new(entry, parts, body, at, door, Duration::ZERO)
     }
 
     /// A request as the source's sender would sign it.
@@ -207,17 +202,9 @@ impl Pipeline {
 
     /// Every step up to the commit; the answer that it comes to.
     async fn walk(&self, received: &Received, trial: &mut Trial) -> Result<Option<Answer>, Error> {
-        let limits = &received.entry.source().settings.limits;
-        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        if received.body.bytes.len() > most {
-            trial.failed("limits", words::too_large(received.body.bytes.len(), most));
-            return Ok(Some(Problem::TooLarge.answer()));
+        if let Some(problem) = limits(received, trial) {
+            return Ok(Some(problem.answer()));
         }
-        if let Err(fault) = check_head(&received.parts.headers, limits) {
-            trial.failed("limits", fault.reason);
-            return Ok(Some(fault.problem.answer()));
-        }
-        trial.passed("limits", words::limits(received, limits));
         trial.passed("source", words::source(&received.entry, received.at));
         let fetched = match self.fetched_key(received).await {
             Ok(None) => None,
@@ -239,7 +226,11 @@ impl Pipeline {
             Examined::Refused { kind, reason, signer } => {
                 trial.key = signer.and_then(|signer| signer.key);
                 words::refused(trial, received, kind, &reason, signer);
-                Ok(Some(Problem::Unauthorized.answer()))
+                Ok(Some(match received.body_form() {
+                    // As a path that takes no such body.
+                    Some(_) => Problem::Unsupported.answer(),
+                    None => Problem::Unauthorized.answer(),
+                }))
             }
             Examined::Handshake { name, answer, signer } => {
                 words::handshake(trial, received, &name, signer);
@@ -354,6 +345,23 @@ impl Pipeline {
         trial.accepted = trial.stopped_by().is_none();
         trial.summary = words::summary(trial);
     }
+}
+
+/// Whether it keeps the limits of its source; else what its sender is told.
+fn limits(received: &Received, trial: &mut Trial) -> Option<Problem> {
+    let limits = &received.entry.source().settings.limits;
+    let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+    if received.body.bytes.len() > most {
+        trial.failed("limits", words::too_large(received.body.bytes.len(), most));
+        return Some(Problem::TooLarge);
+    }
+    let head = check_head(&received.parts.headers, limits).err();
+    if let Some(fault) = head.or_else(|| received.unverifiable()) {
+        trial.failed("limits", fault.reason);
+        return Some(fault.problem);
+    }
+    trial.passed("limits", words::limits(received, limits));
+    None
 }
 
 /// What the sender of a request is told that has no event.

@@ -2,6 +2,7 @@
 
 use super::{
     Received,
+    encoding::Encoding,
     taking::words as fault_words,
     trial::{Trial, TrialOutcome},
 };
@@ -64,11 +65,15 @@ pub(super) fn too_large(bytes: usize, most: usize) -> String {
 
 pub(super) fn limits(received: &Received, limits: &IntakeLimits) -> String {
     format!(
-        "body {} of {} bytes, {} of {} headers, no content encoding; rates are not counted here",
+        "body {} of {} bytes, {} of {} headers, {}; rates are not counted here",
         received.body.bytes.len(),
         limits.body_bytes,
         received.parts.headers.len(),
         limits.headers,
+        match received.door.encoding {
+            Encoding::Gzip => "gzip",
+            _ => "no content encoding",
+        },
     )
 }
 

@@ -212,10 +212,10 @@ mod scenes {
         use v1::{KeyEncoding, VerificationAlgorithm as Algorithm};
         let good = own(Algorithm::HmacSha256, KeyEncoding::Utf8);
         let made = scene.create_source("own", good, "").await.unwrap();
-        let wire = v1::BodyForm::Wire as i32;
+        let unsaid = v1::BodyForm::Unspecified as i32;
         assert!(matches!(
             made.verification,
-            Some(v1::source::Verification::Scheme(scheme)) if scheme.body_form == wire
+            Some(v1::source::Verification::Scheme(scheme)) if scheme.body_form == unsaid
         ));
         let mut bad = signed(Algorithm::HmacSha256, KeyEncoding::Utf8, Vec::new());
         bad.public_url = "nowhere".to_owned();

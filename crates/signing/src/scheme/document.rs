@@ -28,12 +28,15 @@ pub enum DocumentError {
 }
 
 impl Scheme {
-    /// A scheme from TOML, as in the `[scheme]` part of a preset file.
+    /// A scheme from TOML, with the fields of the `scheme` of a preset file.
     ///
     /// # Errors
     /// When the text does not have the form, or the scheme breaks rules.
     pub fn from_toml(text: &str) -> Result<Self, DocumentError> {
-        let document: SchemeDocument = read(text)?;
+        let deserializer = toml::Deserializer::parse(text);
+        let document = deserializer
+            .and_then(SchemeDocument::deserialize)
+            .map_err(|error| DocumentError::Form(error.to_string()))?;
         finished(document.read())
     }
 }
@@ -51,12 +54,13 @@ impl Scheme {
 }
 
 impl Preset {
-    /// A preset from a file's text.
+    /// A preset from a file's text, in YAML.
     ///
     /// # Errors
     /// When the text does not have the form, or its scheme breaks rules.
-    pub fn from_toml(text: &str) -> Result<Self, DocumentError> {
-        let document: PresetDocument = read(text)?;
+    pub fn from_yaml(text: &str) -> Result<Self, DocumentError> {
+        let document: PresetDocument =
+            serde_norway::from_str(text).map_err(|error| DocumentError::Form(error.to_string()))?;
         let mut found = Violations::default();
         let event = document.event.read(&mut found);
         let hash_exclude = all(&document.hash_exclude, "hash_exclude", JsonPath::parse, &mut found);
@@ -72,15 +76,11 @@ impl Preset {
             hash_exclude,
             dedup_window_seconds: document.dedup_window_seconds,
             accepted_status: document.accepted_status,
+            accepted_without_body: document.accepted_without_body,
             repeats_without_id: document.repeats_without_id,
             notes: document.notes,
         })
     }
-}
-
-fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DocumentError> {
-    let deserializer = toml::Deserializer::parse(text);
-    deserializer.and_then(T::deserialize).map_err(|error| DocumentError::Form(error.to_string()))
 }
 
 fn finished((scheme, found): (Option<Scheme>, Violations)) -> Result<Scheme, DocumentError> {
@@ -130,6 +130,8 @@ struct PresetDocument {
     evidence: String,
     dedup_window_seconds: u32,
     accepted_status: u16,
+    #[serde(default)]
+    accepted_without_body: bool,
     #[serde(default)]
     repeats_without_id: bool,
     #[serde(default)]
@@ -213,16 +215,15 @@ impl SchemeDocument {
         let claims = self.claims.iter().enumerate();
         let claims = claims.filter_map(|(index, claim)| claim.read(index, &mut found)).collect();
         let form = self.body_form.as_deref();
-        let body_form = form
-            .map_or(Some(BodyForm::Wire), |form| one(form, "body_form", str::parse, &mut found));
+        let body_form: Option<BodyForm> =
+            form.and_then(|form| one(form, "body_form", str::parse, &mut found));
         let items = self.items.as_ref();
         let items = items.and_then(|path| one(path, "items", JsonPath::parse, &mut found));
         let handshakes = self.handshakes.iter().enumerate();
         let handshakes =
             handshakes.filter_map(|(index, one)| one.read(index, &mut found)).collect();
         let settings = self.settings;
-        let scheme = proof.zip(key_source).zip(body_form);
-        let scheme = scheme.map(|((proof, key_source), body_form)| Scheme {
+        let scheme = proof.zip(key_source).map(|(proof, key_source)| Scheme {
             proof,
             key_source,
             timestamp,

@@ -26,8 +26,10 @@ pub struct Scheme {
     pub message_id: Vec<Locator>,
     /// What must hold after the proof; at most [`MAX_CLAIMS`](super::limits::MAX_CLAIMS).
     pub claims: Vec<Claim>,
-    /// Which bytes of a compressed body are signed.
-    pub body_form: BodyForm,
+    /// Which bytes of a compressed body are signed. None where that is not known: then no compressed body
+    /// can be verified.
+    #[serde(default)]
+    pub body_form: Option<BodyForm>,
     /// For bodies whose items are signed one by one: where the items are. Every item must verify,
     /// 1 to [`MAX_ITEMS`](super::limits::MAX_ITEMS); JSON locators start at the item.
     pub items: Option<JsonPath>,

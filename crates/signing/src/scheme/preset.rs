@@ -27,6 +27,8 @@ pub struct Preset {
     pub dedup_window_seconds: u32,
     /// The status that the sender takes as success.
     pub accepted_status: u16,
+    /// Whether the sender wants that answer without a body.
+    pub accepted_without_body: bool,
     /// Whether events without an id are taken each time: where one body may honestly come twice.
     /// Otherwise equal bodies within some minutes count as one.
     pub repeats_without_id: bool,
@@ -78,7 +80,7 @@ pub struct EventRule {
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
         const FILES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../presets/", $name, ".toml")))),+];
+            &[$(($name, include_str!(concat!("../../presets/", $name, ".yaml")))),+];
     };
 }
 
@@ -162,7 +164,7 @@ files![
 
 /// A test holds that every file is read; so none is missing here.
 static PRESETS: LazyLock<Vec<Preset>> =
-    LazyLock::new(|| FILES.iter().filter_map(|(_, text)| Preset::from_toml(text).ok()).collect());
+    LazyLock::new(|| FILES.iter().filter_map(|(_, text)| Preset::from_yaml(text).ok()).collect());
 
 /// All presets by name. They are read once, at the first call.
 #[must_use]
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn every_file_is_read_and_named_after_its_preset() {
         for (name, text) in FILES {
-            let preset = Preset::from_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let preset = Preset::from_yaml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(preset.name, *name);
         }
         assert_eq!(presets().len(), FILES.len());

@@ -19,7 +19,7 @@ pub(in crate::convert) fn wire_scheme(scheme: &Scheme) -> v1::VerificationScheme
         timestamp: scheme.timestamp.as_ref().map(timestamp),
         message_id: scheme.message_id.iter().map(locator).collect(),
         claims: scheme.claims.iter().map(claim).collect(),
-        body_form: scheme.body_form.number(),
+        body_form: scheme.body_form.map_or(0, |form| form.number()),
         items: scheme.items.as_ref().map(ToString::to_string).unwrap_or_default(),
         settings: scheme.settings.clone(),
         handshakes: scheme.handshakes.iter().map(handshake).collect(),

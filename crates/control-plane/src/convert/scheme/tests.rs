@@ -87,7 +87,7 @@ fn everything() -> Scheme {
             Claim { at: json("a[0]"), equals: ClaimValue::Setting("webhook_id".to_owned()) },
             Claim { at: Locator::Query("h".to_owned()), equals: ClaimValue::BodySha256Hex },
         ],
-        body_form: BodyForm::Decoded,
+        body_form: Some(turnbuckle_signing::scheme::BodyForm::Decoded),
         items: Some(JsonPath::parse("items[*]").unwrap()),
         settings: vec!["webhook_id".to_owned()],
         handshakes: vec![handshake()],

@@ -1,6 +1,6 @@
 //! Settings as they go out.
 
-use super::{DUPLICATES, HANDSHAKES, UNKNOWN_VERSIONS, UNPROCESSABLE, number_of};
+use super::{BODIES, DUPLICATES, HANDSHAKES, UNKNOWN_VERSIONS, UNPROCESSABLE, number_of};
 use turnbuckle_domain::{
     Answers, Dedup, EventMapping, FinalStates, HandshakeChoice, IntakeLimits, JsonPath, Ordering,
     OrderingPolicy, OrderingRule, ReceiptSettings, TimestampWindow, Unprocessable, ValuePart,
@@ -120,6 +120,7 @@ pub(in crate::convert) fn wire_answers(answers: Answers) -> v1::AnswerSettings {
     v1::AnswerSettings {
         accepted_status: answers.accepted.into(),
         duplicate_answer: number_of(&answers.duplicate, &DUPLICATES),
+        body: number_of(&answers.body, &BODIES),
     }
 }
 
