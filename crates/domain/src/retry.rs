@@ -16,6 +16,10 @@ pub mod retry_limits {
     pub const DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
     /// Most attempts of one round.
     pub const ATTEMPTS_MAX: u32 = 100;
+    /// Former versions kept of one policy: enough to see what was changed of late and to go back. One
+    /// has some kilobytes at most, so a tenant's policies together stay below 200 MB on the disk. The
+    /// record of changes names older ones.
+    pub const VERSIONS_KEPT: i64 = 20;
     /// Steepest growth.
     pub const FACTOR_MAX: f64 = 10.0;
     /// Shortest horizon.

@@ -14,6 +14,7 @@ mod denials;
 mod entity;
 mod keeps;
 mod nodes;
+mod policy_versions;
 mod record;
 mod request;
 mod ring_tables;

@@ -4,6 +4,7 @@ use super::{
     ConfigDb, cell,
     entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
     keeps::Keeps,
+    policy_versions,
     ring_tables::{OfEndpoints, OfSources, RingTables},
     rings, rules,
     table::{Identity, Table, full_name, of_tenant},
@@ -242,6 +243,22 @@ impl ConfigDb {
         Ok(Some(name))
     }
 
+    /// Purges a retry policy, with its former versions.
+    async fn purge_retry_policy(
+        &self,
+        deleted_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let purged = write.purge_first::<retry_policy::Entity>(deleted_before, by.at).await?;
+        let Some((name, id)) = purged else {
+            return Ok(None);
+        };
+        policy_versions::forget(&write, id).await?;
+        write.commit(by).await?;
+        Ok(Some(name))
+    }
+
     /// Looks without taking a turn among the writers: mostly nothing is due.
     async fn is_due<E: Keeps>(&self, deleted_before: Timestamp) -> Result<bool, Error> {
         let due = E::find()
@@ -456,7 +473,7 @@ impl Tombstones for ConfigDb {
             return self.purge_simple::<subscription::Entity>(deleted_before, by).await;
         }
         if self.is_due::<retry_policy::Entity>(deleted_before).await? {
-            return self.purge_simple::<retry_policy::Entity>(deleted_before, by).await;
+            return self.purge_retry_policy(deleted_before, by).await;
         }
         Ok(None)
     }
