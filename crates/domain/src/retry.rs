@@ -204,6 +204,18 @@ impl RetryRule {
         Decision::Retry { delay, retry_after_honoured: asked > own }
     }
 
+    /// Gives up as late as any policy can: for a moment in which the policy that holds is not known.
+    #[must_use]
+    pub fn patient() -> Self {
+        Self {
+            max_attempts: retry_limits::ATTEMPTS_MAX,
+            horizon: retry_limits::HORIZON_MAX,
+            // 410 is final under every policy.
+            retry_statuses: (400..=499).filter(|status| *status != 410).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Whether this answer is tried again.
     #[must_use]
     pub fn retries(&self, status: u16) -> bool {

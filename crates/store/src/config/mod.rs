@@ -17,6 +17,7 @@ mod nodes;
 mod policy_versions;
 mod record;
 mod request;
+mod revoked;
 mod ring_tables;
 mod rings;
 mod rules;

@@ -4,7 +4,7 @@ use super::{
     ConfigDb, cell,
     entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
     keeps::Keeps,
-    policy_versions,
+    policy_versions, revoked,
     ring_tables::{OfEndpoints, OfSources, RingTables},
     rings, rules,
     table::{Identity, Table, full_name, of_tenant},
@@ -205,7 +205,7 @@ impl Write {
     }
 
     /// The name of a tenant that may be deleted.
-    async fn parent_of(&self, id: Uuid) -> Result<String, Error> {
+    pub(super) async fn parent_of(&self, id: Uuid) -> Result<String, Error> {
         let slug = tenant::Entity::find_by_id(id).select_only().column(tenant::Column::Slug);
         let slug: Option<String> =
             slug.into_tuple().one(&self.transaction).await.map_err(store_error)?;
@@ -476,5 +476,13 @@ impl Tombstones for ConfigDb {
             return self.purge_retry_policy(deleted_before, by).await;
         }
         Ok(None)
+    }
+
+    async fn destroy_revoked(
+        &self,
+        revoked_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        revoked::destroy(self, revoked_before, by).await
     }
 }

@@ -12,3 +12,8 @@ create table retry_policy_version (
   primary key (retry_policy_id, version),
   foreign key (tenant_id, retry_policy_id) references retry_policy (tenant_id, id)
 );
+
+-- Revoked keys of sources whose material is still kept for the alarm: mostly none, and looked for every
+-- minute.
+create index verification_key_revoked on verification_key (retire_at_us)
+  where state = 'revoked' and secret is not null;

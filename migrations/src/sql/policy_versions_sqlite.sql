@@ -1,4 +1,4 @@
--- Former versions of retry policies; see retry_policy_versions_postgres.sql.
+-- Former versions of retry policies; see policy_versions_postgres.sql.
 
 create table retry_policy_version (
   tenant_id       blob    not null check (length(tenant_id) = 16),
@@ -11,3 +11,6 @@ create table retry_policy_version (
   primary key (retry_policy_id, version),
   foreign key (tenant_id, retry_policy_id) references retry_policy (tenant_id, id)
 ) strict, without rowid;
+
+create index verification_key_revoked on verification_key (retire_at_us)
+  where state = 'revoked' and secret is not null;

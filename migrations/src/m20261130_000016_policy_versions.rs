@@ -1,4 +1,4 @@
-//! Former versions of retry policies.
+//! Former versions of retry policies, and an index of revoked keys whose material is kept.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DbBackend;
@@ -10,14 +10,16 @@ pub(crate) struct Migration;
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let sql = match manager.get_database_backend() {
-            DbBackend::Postgres => include_str!("sql/retry_policy_versions_postgres.sql"),
-            _ => include_str!("sql/retry_policy_versions_sqlite.sql"),
+            DbBackend::Postgres => include_str!("sql/policy_versions_postgres.sql"),
+            _ => include_str!("sql/policy_versions_sqlite.sql"),
         };
         manager.get_connection().execute_unprepared(sql).await.map(drop)
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let connection = manager.get_connection();
-        connection.execute_unprepared("drop table retry_policy_version").await.map(drop)
+        for undo in ["drop index verification_key_revoked", "drop table retry_policy_version"] {
+            manager.get_connection().execute_unprepared(undo).await?;
+        }
+        Ok(())
     }
 }
