@@ -86,9 +86,9 @@ impl Walk {
 }
 
 macro_rules! walk {
-    ($walk:ident, $path:literal, $service:ident.$method:ident($message:ident { $($field:tt)* })) => {{
+    ($walk:ident, $path:literal, $service:ident.$method:ident($message:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
         let mut service = $walk.api.client.$service();
-        let request = v1::$message { $($field)* ..Default::default() };
+        let request = v1::$message { $($field $(: $value)?,)* ..Default::default() };
         $walk.leaves($path, service.$method(request)).await
     }};
 }
