@@ -93,7 +93,8 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
             .iter()
             .any(|own| path.contains(own));
         let of_keys = (of_keys || name == "RotateIngestPath") && !reads;
-        let operates = path.contains(".Deliveries/") && !reads;
+        let operates =
+            [".Deliveries/", ".Receipts/"].iter().any(|own| path.contains(own)) && !reads;
         let publishes = name.contains("Publish");
         let consumes = path.contains(".Pull/");
         let allowed = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use turnbuckle_proto::v1::{
     CreateTenantRequest, EventMapping, GetReceiptRequest, IntakeLimits, ListReceiptsRequest,
-    Receipt, ReceiptDecision, Source,
+    Receipt, ReceiptDecision, Source, UnknownVersionMode, UnprocessableMode,
 };
 use turnbuckle_testkit::proxy::Proxy;
 use turnbuckle_tests::{
@@ -24,6 +24,7 @@ async fn batches(scene: &Scene, server: &Server) -> anyhow::Result<Sender> {
     let event = EventMapping {
         items: "events[*]".into(),
         known_versions: vec!["1".into()],
+        unknown_version_mode: UnknownVersionMode::Refuse.into(),
         ..EventMapping::default()
     };
     let limits = IntakeLimits {
@@ -33,7 +34,12 @@ async fn batches(scene: &Scene, server: &Server) -> anyhow::Result<Sender> {
         connections_per_address: 1_000,
         ..IntakeLimits::default()
     };
-    let settings = Source { event: Some(event), limits: Some(limits), ..Source::default() };
+    let settings = Source {
+        event: Some(event),
+        limits: Some(limits),
+        unprocessable_mode: UnprocessableMode::Refuse.into(),
+        ..Source::default()
+    };
     Sender::with(scene, server, "github", SECRET, settings).await
 }
 
@@ -83,7 +89,7 @@ async fn no_item_of_a_batch_is_lost_behind_an_answer(kind: StoreKind) -> anyhow:
     assert_eq!(post(&sender, r#"{"events":[{"id":"4","type":"a"}]}"#).await?, 202);
     assert_eq!(post(&sender, r#"{"events":[]}"#).await?, 202);
     assert_eq!(letters(&scene).await?.len(), 2);
-    // None good: as the source says, which is by default that the sender hears of it.
+    // None good: as the source says, which here is that the sender hears of it.
     assert_eq!(post(&sender, r#"{"events":[{"id":"5"}]}"#).await?, 400);
     let unknown = r#"{"events":[{"id":"6","type":"a","event_version":"9"}]}"#;
     assert_eq!(post(&sender, unknown).await?, 422);

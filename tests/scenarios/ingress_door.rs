@@ -205,9 +205,10 @@ async fn stalled_bodies_of_one_source_cost_no_other_tenant_a_request() -> anyhow
         streams.push(stream??);
     }
     for number in 0..20 {
-        let body = "{}";
-        let headers = sender::github(SECRET, &format!("{number}"), "push", body)?;
-        assert_eq!(honest.post(&headers, body).await?.status, 202);
+        // The same body under another id would be a repeat.
+        let body = format!("{{\"number\":{number}}}");
+        let headers = sender::github(SECRET, &format!("{number}"), "push", &body)?;
+        assert_eq!(honest.post(&headers, &body).await?.status, 202);
     }
     Ok(())
 }
@@ -288,9 +289,10 @@ async fn behind_a_trusted_proxy_each_sender_has_limits_of_its_own() -> anyhow::R
         let scene = Scene::set(&server).await?;
         let github = Sender::with(&scene, &server, "github", SECRET, settings.clone()).await?;
         let from = async |address: &str, id: &str| {
-            let mut headers = sender::github(SECRET, id, "push", "{}")?;
+            let body = format!("{{\"number\":{id}}}");
+            let mut headers = sender::github(SECRET, id, "push", &body)?;
             headers.push(("x-forwarded-for", format!("198.51.100.1, {address}")));
-            anyhow::Ok(github.post(&headers, "{}").await?.status)
+            anyhow::Ok(github.post(&headers, &body).await?.status)
         };
         assert_eq!(from("203.0.113.1", "1").await?, 202);
         assert_eq!(from("203.0.113.1", "2").await?, 429);

@@ -111,8 +111,11 @@ impl Fire {
             // The senders change at different moments, as servers of one provider do.
             let next = self.switched.load(SeqCst) && number % (name + 2) != 0;
             let secret = if next { NEXT_SECRET } else { SECRET };
-            let headers = sender::github(secret, &format!("{name}-{number}"), "push", "{}")?;
-            let answer = github.post(&headers, "{}").await?;
+            let id = format!("{name}-{number}");
+            // The same body under another id would be a repeat.
+            let body = format!(r#"{{"id":"{id}"}}"#);
+            let headers = sender::github(secret, &id, "push", &body)?;
+            let answer = github.post(&headers, &body).await?;
             anyhow::ensure!(answer.status == 202, "{name}-{number}: {}", answer.status);
             self.sent[usize::from(next)].fetch_add(1, SeqCst);
             number += 1;

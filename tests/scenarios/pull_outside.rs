@@ -87,7 +87,7 @@ async fn the_example_in_python_takes_deliveries() -> anyhow::Result<()> {
     // What it prints is looked for in its log, which is the standard error.
     let mut consume = Command::new("sh");
     consume.args(["-c", r#"exec "$0" "$@" 1>&2"#]).arg(&python);
-    consume.arg(repository()?.join("examples/python/consume.py"));
+    consume.arg(repository()?.join("crates/client/examples/python/consume.py"));
     consume.args([server.api.to_string(), endpoint.name]);
     consume.env("PYTHONPATH", generated.path());
     consume.env("TURNBUCKLE_TOKEN", server.home().token("consumer", Some("acme"))?);

@@ -15,8 +15,10 @@ on_both_stores!(
 );
 
 async fn send(github: &Sender, secret: &str, id: &str) -> anyhow::Result<(u16, String)> {
-    let headers = sender::github(secret, id, "push", "{}")?;
-    let answer = github.post(&headers, "{}").await?;
+    // The same body under another id would be a repeat.
+    let body = format!(r#"{{"id":"{id}"}}"#);
+    let headers = sender::github(secret, id, "push", &body)?;
+    let answer = github.post(&headers, &body).await?;
     Ok((answer.status, answer.head.to_ascii_lowercase()))
 }
 

@@ -45,7 +45,7 @@ async fn a_sample_is_stored_only_when_it_is_meant(kind: StoreKind) -> anyhow::Re
     assert_eq!((dry.http_status, dry.event.as_str()), (202, ""));
     assert!(detail(&dry, "signature").starts_with("the active key"), "{dry:?}");
     assert!(detail(&dry, "time").contains("300 s behind"), "{dry:?}");
-    assert!(detail(&dry, "event").contains("type turnbuckle.test"), "{dry:?}");
+    assert!(detail(&dry, "event").contains("type source.test"), "{dry:?}");
     assert!(dry.key.starts_with(&format!("{name}/keys/")), "{dry:?}");
     let list = ListEventsRequest { parent: scene.tenant.clone(), ..ListEventsRequest::default() };
     assert!(scene.client.events().list_events(list).await?.into_inner().events.is_empty());
@@ -54,7 +54,7 @@ async fn a_sample_is_stored_only_when_it_is_meant(kind: StoreKind) -> anyhow::Re
     let meant = test(&scene, deliver).await?;
     assert!(meant.accepted && !meant.event.is_empty(), "{meant:?}");
     let received = receiver.wait_for(1, PATIENCE).await?;
-    assert!(String::from_utf8_lossy(&received[0].body).contains("turnbuckle.test"));
+    assert!(String::from_utf8_lossy(&received[0].body).contains("source.test"));
     Ok(())
 }
 

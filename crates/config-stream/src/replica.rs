@@ -114,7 +114,10 @@ impl Replica {
     fn refuse(&mut self, key: Key, Held { revision, bytes }: Held, reason: String) {
         let told = RefusedResource {
             kind: wire::kind_name(key.kind).to_owned(),
-            uid: key.id.to_string(),
+            uid: match wire::domain_kind(key.kind) {
+                Some(kind) => kind.uid(key.id),
+                None => key.id.to_string(),
+            },
             revision,
             reason,
         };

@@ -89,7 +89,7 @@ mod tests {
     fn refusal(kind: ResourceKind, uid: u128) -> RefusedResource {
         RefusedResource {
             kind: kind.to_string(),
-            uid: Uuid::from_u128(uid).to_string(),
+            uid: kind.uid(Uuid::from_u128(uid)),
             revision: WANTED,
             reason: "algorithm cannot be used by this version".to_owned(),
         }

@@ -41,7 +41,7 @@ impl NodeApplied {
     /// when it does not.
     #[must_use]
     pub fn refuses_ring(&self, owner: EndpointId) -> Option<String> {
-        let uid = owner.uuid().to_string();
+        let uid = owner.to_string();
         let is_ring = |refused: &&RefusedResource| {
             refused.kind == ResourceKind::KeyRing.as_str() && refused.uid == uid
         };

@@ -4,7 +4,10 @@
 //! configuration: it is named in the change it belongs to, and all others go on. Who follows keeps the
 //! version before and says so.
 
-use crate::{ConfigDelta, RefusedResource, Revision, node_limits};
+use crate::{
+    ApiTokenId, ConfigDelta, EndpointId, EventTypeId, EventTypeVersionId, RefusedResource,
+    RetryPolicyId, Revision, SourceId, SubscriptionId, TenantId, node_limits,
+};
 use std::fmt;
 use uuid::Uuid;
 
@@ -50,6 +53,21 @@ impl ResourceKind {
             Self::ApiToken => "apiTokens",
         }
     }
+
+    /// An id as the resources of this kind show it; of key rings their owner's.
+    #[must_use]
+    pub fn uid(self, id: Uuid) -> String {
+        match self {
+            Self::Tenant => TenantId::from_uuid(id).to_string(),
+            Self::EventType => EventTypeId::from_uuid(id).to_string(),
+            Self::EventTypeVersion => EventTypeVersionId::from_uuid(id).to_string(),
+            Self::RetryPolicy => RetryPolicyId::from_uuid(id).to_string(),
+            Self::KeyRing | Self::Endpoint => EndpointId::from_uuid(id).to_string(),
+            Self::Subscription => SubscriptionId::from_uuid(id).to_string(),
+            Self::SourceKeyRing | Self::Source => SourceId::from_uuid(id).to_string(),
+            Self::ApiToken => ApiTokenId::from_uuid(id).to_string(),
+        }
+    }
 }
 
 impl fmt::Display for ResourceKind {
@@ -86,7 +104,7 @@ impl UnreadableResource {
         let reason = format!("{}: {}", self.name, self.reason);
         RefusedResource {
             kind: self.kind.to_string(),
-            uid: self.id.to_string(),
+            uid: self.kind.uid(self.id),
             revision: self.revision,
             reason: reason.chars().take(node_limits::REASON_CHARS).collect(),
         }

@@ -30,7 +30,7 @@ use turnbuckle_domain::{Error, EventUid, IngestPath, KeyId, KeyState, Timestamp}
 use turnbuckle_signing::scheme::{Context, SampleError, SampleOrder};
 
 /// The type of a sample's event, where its source reads one.
-const EVENT_TYPE: &str = "turnbuckle.test";
+const EVENT_TYPE: &str = "source.test";
 /// Microseconds of a millisecond.
 const MILLISECOND: i64 = 1_000;
 

@@ -93,7 +93,7 @@ async fn what_was_not_stored_was_not_seen(fixture: &Fixture) {
     let case = Case::new(fixture, OrderingPolicy::DropStale);
     placed(fixture, case.event(fixture, 1)).await;
     let large = case.event(fixture, 9);
-    let data = Bytes::from(vec![0; event_limits::DATA_BYTES + 1]);
+    let data = Bytes::from(vec![0; event_limits::RECEIVED_BYTES + 1]);
     let event = Arc::new(Event { data, ..Event::clone(&large.event) });
     let failed = [case.event(fixture, 8), Append { event, ..large }];
     fixture.store.log.append(&failed).await.unwrap_err();

@@ -8,7 +8,7 @@ use super::{
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use tonic::Status;
+use tonic::{Code, Status};
 
 /// The kind whose deletion takes others along, and the kind of those others.
 const OWNER: &str = "Endpoint";
@@ -72,7 +72,14 @@ impl Apply<'_> {
                 continue;
             }
             if !self.args.dry_run {
-                self.remote.delete(kind, name).await?;
+                match self.remote.delete(kind, name).await {
+                    // Something that stays refers to it.
+                    Err(status) if status.code() == Code::FailedPrecondition => {
+                        kept.push(format!("{name} was not deleted: {}", status.message()));
+                        continue;
+                    }
+                    deleted => deleted?,
+                };
             }
             let (name, changes) = (name.clone(), Vec::new());
             self.outcomes.push(Outcome { name, action: Action::Deleted, changes });

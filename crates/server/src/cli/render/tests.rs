@@ -15,7 +15,7 @@ fn endpoints_are_listed_with_short_names_and_plain_enums() {
     assert_eq!(
         table(&[samples::endpoint()]),
         "\
-NAME         STATE   URL                  SIGNATURE          RETRY POLICY  CREATED
+NAME         STATE   TARGET               SIGNATURE          RETRY POLICY  CREATED
 orders-hook  active  https://r.example/h  standard-webhooks  quick         3m ago
 "
     );

@@ -28,7 +28,8 @@ impl Draft {
             query: Vec::new(),
             fields: Vec::new(),
             entries: Vec::new(),
-            document: Value::Object(Map::new()),
+            // The first place that is written says whether it is an object or a list.
+            document: Value::Null,
         }
     }
 
@@ -100,7 +101,12 @@ impl Draft {
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
-        if self.is_form { form(&self.fields) } else { self.document.to_string() }.into_bytes()
+        match &self.document {
+            _ if self.is_form => form(&self.fields),
+            Value::Null => "{}".to_owned(),
+            document => document.to_string(),
+        }
+        .into_bytes()
     }
 
     pub(super) fn sample(&self, url: &str, body: Vec<u8>) -> Sample {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../crates/signing/tests/fuzz/entries.rs"]
+#[path = "../../tests/fuzz/entries.rs"]
 #[allow(dead_code)]
 mod entries;
 

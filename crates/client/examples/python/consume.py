@@ -2,7 +2,7 @@
 
     pip install grpcio grpcio-tools
     mkdir gen && python -m grpc_tools.protoc -I proto --python_out=gen --grpc_python_out=gen proto/turnbuckle/v1/*.proto
-    PYTHONPATH=gen TURNBUCKLE_TOKEN=... python examples/python/consume.py 127.0.0.1:7420 tenants/acme/endpoints/billing
+    PYTHONPATH=gen TURNBUCKLE_TOKEN=... python crates/client/examples/python/consume.py 127.0.0.1:7420 tenants/acme/endpoints/billing
 """
 
 import os
