@@ -343,7 +343,7 @@ fn without_rule(endpoint: &Endpoint) -> RefusedResource {
         format!("{slug}: its retry policy {policy} cannot be used here, so its deliveries wait");
     RefusedResource {
         kind: ResourceKind::Endpoint.to_string(),
-        uid: endpoint.id.uuid().to_string(),
+        uid: endpoint.id.to_string(),
         revision: endpoint.meta.revision,
         reason: reason.chars().take(node_limits::REASON_CHARS).collect(),
     }

@@ -105,7 +105,7 @@ async fn versions_of_a_policy_come_page_by_page_the_newest_first() {
     };
     for one in &expected {
         let page = policies.list_retry_policy_versions(request.clone()).await.unwrap().into_inner();
-        assert_eq!(page.versions, [one.clone()]);
+        assert_eq!(page.versions, std::slice::from_ref(one));
         request.page_token = page.next_page_token;
     }
     assert_eq!(request.page_token, "", "the last page says so");
