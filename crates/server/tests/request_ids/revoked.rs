@@ -25,7 +25,7 @@ async fn revoke_the_only_key(api: &Api) {
         secret: SECRET.to_owned(),
         ..Default::default()
     };
-    api.client.create_source(request).await.unwrap();
+    Box::pin(api.client.create_source(request)).await.unwrap();
     let mut keys = api.client.keys();
     let name = format!("{ACME}/sources/git/keyRing");
     let ring = keys.get_key_ring(v1::GetKeyRingRequest { name }).await.unwrap().into_inner();
