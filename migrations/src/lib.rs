@@ -17,6 +17,7 @@ mod m20261130_000011_source_states;
 mod m20261130_000012_subject_order;
 mod m20261130_000013_pull;
 mod m20261130_000015_windows;
+mod m20261130_000016_policy_versions;
 mod run;
 mod status;
 
@@ -47,6 +48,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000012_subject_order::Migration),
             Box::new(m20261130_000013_pull::Migration),
             Box::new(m20261130_000015_windows::Migration),
+            Box::new(m20261130_000016_policy_versions::Migration),
         ]
     }
 }

@@ -12,8 +12,8 @@ use turnbuckle_proto::v1::{
     CancelDeliveryRequest, DeleteTenantRequest, GetDeliveryRequest, GetEndpointRequest,
     GetEventRequest, GetKeyRingRequest, GetTenantRequest, ListApiTokensRequest,
     ListDeliveriesRequest, ListEndpointsRequest, ListEventTypesRequest, ListEventsRequest,
-    ListRetryPoliciesRequest, ListSubscriptionsRequest, ListTenantsRequest, RetryDeliveryRequest,
-    RevokeApiTokenRequest,
+    ListRetryPoliciesRequest, ListRetryPolicyVersionsRequest, ListSubscriptionsRequest,
+    ListTenantsRequest, RetryDeliveryRequest, RevokeApiTokenRequest,
 };
 use turnbuckle_tests::{Scene, Server, StoreKind, http_endpoint};
 
@@ -156,6 +156,13 @@ async fn a_token_of_another_tenant_sees_and_changes_nothing() -> anyhow::Result<
     refuse!(
         retry_policies.list_retry_policies(ListRetryPoliciesRequest {
             parent: parent(),
+            ..Default::default()
+        })
+    );
+    let name = format!("{}/retryPolicies/quick", parent());
+    refuse!(
+        retry_policies.list_retry_policy_versions(ListRetryPolicyVersionsRequest {
+            name,
             ..Default::default()
         })
     );

@@ -45,6 +45,13 @@ pub(crate) struct ListRetryPolicies {
     pub(crate) show_deleted: bool,
 }
 
+/// Whose versions to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListRetryPolicyVersions {
+    pub(crate) name: RetryPolicyName,
+    pub(crate) page: PageRequest,
+}
+
 /// Whose attempts to plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PreviewedPolicy {
@@ -220,6 +227,32 @@ impl RetryPolicies {
         Ok(rows.filter_map(|Listed { place, row }| {
             Some(Listed { place, row: view(&tenant.slug, row) })
         }))
+    }
+
+    /// What a policy is and was, the newest first.
+    pub(crate) async fn versions(
+        &self,
+        caller: &Caller,
+        command: &ListRetryPolicyVersions,
+    ) -> Result<Page<Listed<RetryPolicyView>>, Error> {
+        let (name, page) = (&command.name, &command.page);
+        let before = page.after.as_ref().map(|after| after.parse::<i64>()).transpose();
+        let before =
+            before.map_err(|_| Error::invalid("page_token", "is not a token of this list"))?;
+        let present = self.read(caller, name).await?;
+        let mut rows = Vec::new();
+        if before.is_none_or(|before| present.version < before) {
+            rows.push(present.clone());
+        }
+        // Read after the present one: a version made meanwhile is left out, and none is twice.
+        let before = before.unwrap_or(present.version).min(present.version);
+        let former = self.0.store.former_retry_policies(&present, before, page.fetch()).await?;
+        rows.extend(former);
+        let listed = rows.into_iter().map(|policy| Listed {
+            place: policy.version.to_string(),
+            row: live(name.tenant.clone(), policy),
+        });
+        Ok(page.cut(listed.collect(), |listed: &Listed<RetryPolicyView>| listed.place.as_str()))
     }
 
     pub(crate) async fn update(

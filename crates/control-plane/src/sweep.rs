@@ -1,15 +1,19 @@
-//! What goes by itself after its time: deleted resources, expired tokens and remembered requests.
+//! What goes by itself after its time: deleted resources, the material of revoked keys, expired tokens
+//! and remembered requests.
 
 use crate::Dependencies;
 use std::sync::Arc;
 use turnbuckle_domain::{
     AuditId, ChangeContext, Clock, ConfigStore, Error, IdGenerator, KEPT_DELETED, Role,
-    api_token_limits, request_limits,
+    api_token_limits, incoming_limits, request_limits,
 };
 
 /// Most resources purged at once. Each is a change of its own that writers wait for, so a large
 /// tenant goes in many small turns.
 const PURGES: u32 = 100;
+
+/// Most rings at once whose revoked keys lose their material, for the same reason.
+const DESTROYS: u32 = 100;
 
 /// Most expired tokens ended at once, for the same reason.
 const ENDS: u32 = 100;
@@ -42,6 +46,8 @@ pub struct Swept {
     pub forgotten: u64,
     /// Expired API tokens.
     pub ended: u32,
+    /// Rings of sources whose revoked keys lost their material.
+    pub destroyed: u32,
 }
 
 impl Sweeper {
@@ -58,8 +64,9 @@ impl Sweeper {
     pub async fn run(&self) -> Result<Swept, Error> {
         // One must not wait for the other.
         let (purged, forgotten) = (self.purge().await, self.forget().await);
-        let ended = self.end().await;
-        Ok(Swept { purged: purged?, forgotten: forgotten?, ended: ended? })
+        let (ended, destroyed) = (self.end().await, self.destroy().await);
+        let (purged, forgotten) = (purged?, forgotten?);
+        Ok(Swept { purged, forgotten, ended: ended?, destroyed: destroyed? })
     }
 
     async fn purge(&self) -> Result<u32, Error> {
@@ -71,6 +78,17 @@ impl Sweeper {
             }
         }
         Ok(PURGES)
+    }
+
+    async fn destroy(&self) -> Result<u32, Error> {
+        let old = self.clock.now() - incoming_limits::ALARM_WINDOW;
+        for destroyed in 0..DESTROYS {
+            match self.store.destroy_revoked(old, &self.by("revoked 30 days ago")).await? {
+                Some(ring) => tracing::info!(ring, "destroyed keys that were revoked 30 days ago"),
+                None => return Ok(destroyed),
+            }
+        }
+        Ok(DESTROYS)
     }
 
     async fn end(&self) -> Result<u32, Error> {

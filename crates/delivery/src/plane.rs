@@ -158,13 +158,9 @@ impl DeliveryPlane {
         let metering =
             Arc::clone(&meter).run(Arc::clone(&usage), parts.key_usage_every, stop.clone());
         supervisor.spawn("key-usage", OnExit::Log, endless(metering));
-        let key_tester = KeyTester::new(
-            config.clone(),
-            Arc::clone(&sender),
-            Arc::clone(&usage),
-            Arc::clone(&parts.clock),
-            ids.clone(),
-        );
+        let (used, clock) = (Arc::clone(&usage), Arc::clone(&parts.clock));
+        let key_tester =
+            KeyTester::new(config.clone(), Arc::clone(&sender), used, clock, ids.clone());
         let pulls = Arc::new(PullHub::default());
         let puller = Puller::start(
             supervisor,

@@ -169,7 +169,16 @@ pub trait ConfigStore:
             }
         }
     }
-    /// Replaces a retry policy.
+    /// What a live retry policy was, at versions below the one given, the newest first: at most
+    /// [`retry_limits::VERSIONS_KEPT`](crate::retry_limits::VERSIONS_KEPT) of them are kept, by
+    /// [`ConfigStore::update_retry_policy`], until the policy is purged.
+    async fn former_retry_policies(
+        &self,
+        policy: &RetryPolicy,
+        before: i64,
+        limit: u16,
+    ) -> Result<Vec<RetryPolicy>, Error>;
+    /// Replaces a retry policy, and keeps what it was as a former version.
     async fn update_retry_policy(
         &self,
         policy: RetryPolicy,

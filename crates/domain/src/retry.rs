@@ -16,6 +16,10 @@ pub mod retry_limits {
     pub const DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
     /// Most attempts of one round.
     pub const ATTEMPTS_MAX: u32 = 100;
+    /// Former versions kept of one policy: enough to see what was changed of late and to go back. One
+    /// has some kilobytes at most, so a tenant's policies together stay below 200 MB on the disk. The
+    /// record of changes names older ones.
+    pub const VERSIONS_KEPT: i64 = 20;
     /// Steepest growth.
     pub const FACTOR_MAX: f64 = 10.0;
     /// Shortest horizon.
@@ -198,6 +202,18 @@ impl RetryRule {
             return Decision::Dead(FinishReason::HorizonPassed);
         }
         Decision::Retry { delay, retry_after_honoured: asked > own }
+    }
+
+    /// Gives up as late as any policy can: for a moment in which the policy that holds is not known.
+    #[must_use]
+    pub fn patient() -> Self {
+        Self {
+            max_attempts: retry_limits::ATTEMPTS_MAX,
+            horizon: retry_limits::HORIZON_MAX,
+            // 410 is final under every policy.
+            retry_statuses: (400..=499).filter(|status| *status != 410).collect(),
+            ..Self::default()
+        }
     }
 
     /// Whether this answer is tried again.

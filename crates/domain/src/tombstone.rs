@@ -187,4 +187,14 @@ pub trait Tombstones: Send + Sync + 'static {
         deleted_before: Timestamp,
         by: &ChangeContext,
     ) -> Result<Option<String>, Error>;
+
+    /// Destroys the material of keys of one source that were revoked before this time: it was kept to
+    /// tell who still uses them, see
+    /// [`incoming_limits::ALARM_WINDOW`](crate::incoming_limits::ALARM_WINDOW). Says whose ring it was;
+    /// none when nothing is due.
+    async fn destroy_revoked(
+        &self,
+        revoked_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error>;
 }

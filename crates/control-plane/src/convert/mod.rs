@@ -17,6 +17,7 @@ mod processing;
 pub(crate) mod receipt;
 pub(crate) mod repeat;
 pub(crate) mod retry_policy;
+pub(crate) mod retry_policy_version;
 pub(crate) mod retry_preview;
 mod scheme;
 pub(crate) mod source;

@@ -3,7 +3,9 @@
 use super::{decode, decode_change, decode_once, refuse};
 use crate::{
     Dependencies,
-    convert::{retry_policy as convert, retry_preview as preview},
+    convert::{
+        retry_policy as convert, retry_policy_version as versions, retry_preview as preview,
+    },
     retry_policy::RetryPolicies,
 };
 use std::sync::Arc;
@@ -50,6 +52,15 @@ impl Contract for Service {
         let (caller, command) = decode(request, convert::list)?;
         let answer = self.0.list(&caller, &command).await.map_err(refuse)?;
         Ok(Response::new(convert::messages(&answer)))
+    }
+
+    async fn list_retry_policy_versions(
+        &self,
+        request: Request<v1::ListRetryPolicyVersionsRequest>,
+    ) -> Result<Response<v1::ListRetryPolicyVersionsResponse>, Status> {
+        let (caller, command) = decode(request, versions::list)?;
+        let answer = self.0.versions(&caller, &command).await.map_err(refuse)?;
+        Ok(Response::new(versions::messages(&answer)))
     }
 
     async fn update_retry_policy(

@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 use turnbuckle_domain::{
-    Endpoint, HttpTarget, KeyRing, Labels, RetryRule, SecretSealer, SignatureProfile, limits,
+    AttemptOutcome, Decision, Endpoint, HttpTarget, KeyRing, Labels, Progress, RetryRule,
+    SecretSealer, SignatureProfile, Timestamp, limits,
 };
 use turnbuckle_signing::{Profile, SignerOptions};
 
@@ -19,8 +20,10 @@ use turnbuckle_signing::{Profile, SignerOptions};
 pub struct EndpointEntry {
     /// Its configuration.
     pub endpoint: Endpoint,
-    /// The rules of its retry policy.
-    pub rule: Arc<RetryRule>,
+    /// The rules of its retry policy. None while the policy that it names is not known here, or was
+    /// refused: then its deliveries wait, since another rule would give up earlier or later than what
+    /// is configured.
+    pub rule: Option<Arc<RetryRule>>,
     /// Where to dial; made when the first attempt needs it, or there is none.
     target: OnceLock<Option<Arc<Target>>>,
     guard: Arc<EgressGuard>,
@@ -40,7 +43,7 @@ impl EndpointEntry {
     pub(crate) fn new(
         endpoint: Endpoint,
         ring: Arc<KeyRing>,
-        rule: Arc<RetryRule>,
+        rule: Option<Arc<RetryRule>>,
         guard: Arc<EgressGuard>,
         sealer: Arc<dyn SecretSealer>,
         meter: &KeyMeter,
@@ -67,6 +70,21 @@ impl EndpointEntry {
             profile,
             rule,
             endpoint,
+        }
+    }
+
+    /// What follows an attempt. While the rule is not known nothing is given up for an answer, a number
+    /// or a time that it may allow.
+    pub(crate) fn decide(
+        &self,
+        progress: Progress,
+        outcome: &AttemptOutcome,
+        ended_at: Timestamp,
+        random: f64,
+    ) -> Decision {
+        match &self.rule {
+            Some(rule) => rule.decide(progress, outcome, ended_at, random),
+            None => RetryRule::patient().decide(progress, outcome, ended_at, random),
         }
     }
 

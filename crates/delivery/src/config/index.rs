@@ -10,7 +10,7 @@ use turnbuckle_domain::{
     ConfigDelta, ConfigPosition, Deletable, Endpoint, EndpointId, Epoch, EventTypeId,
     EventTypeVersion, EventTypeVersionId, KeyRing, RefusedResource, ResourceId, ResourceKind,
     RetryPolicyId, RetryRule, Revision, SecretSealer, SubscriptionId, Tenant, TenantId, TypeName,
-    UnknownVersion, UnreadableResource, Unreadables,
+    UnknownVersion, UnreadableResource, Unreadables, node_limits,
 };
 
 /// A tenant with its catalogue and subscriptions.
@@ -49,8 +49,12 @@ pub struct ConfigIndex {
     endpoints: HashMap<EndpointId, Arc<EndpointEntry>>,
     rings: HashMap<EndpointId, Arc<KeyRing>>,
     rules: HashMap<RetryPolicyId, Arc<RetryRule>>,
+    /// Of endpoints without a policy: one for all of them.
+    default_rule: Arc<RetryRule>,
     versions: HashMap<EventTypeId, Arc<KnownVersions>>,
     unreadable: Unreadables,
+    /// Endpoints whose retry policy is not known here. Mostly none.
+    without_rule: BTreeSet<EndpointId>,
 }
 
 /// What building an entry needs besides the configuration.
@@ -134,10 +138,14 @@ impl ConfigIndex {
         Routes::new(entry.subscriptions.values().map(Arc::as_ref).filter(wants))
     }
 
-    /// What is configured and could not be taken over.
+    /// What is configured and could not be taken over, and endpoints that wait for such a thing.
     #[must_use]
     pub fn refused(&self) -> Vec<RefusedResource> {
-        self.unreadable.refused()
+        let mut refused = self.unreadable.refused();
+        let room = node_limits::REFUSED_MAX.saturating_sub(refused.len());
+        let waiting = self.without_rule.iter().filter_map(|id| self.endpoints.get(id));
+        refused.extend(waiting.take(room).map(|entry| without_rule(&entry.endpoint)));
+        refused
     }
 
     /// The state after a delta. The delta is newer, or says the same again (I14).
@@ -191,8 +199,7 @@ impl ConfigIndex {
         for endpoint in delta.endpoints {
             let (id, tenant) = (endpoint.value.id, endpoint.value.tenant);
             if endpoint.deleted {
-                next.endpoints.remove(&id);
-                next.rings.remove(&id);
+                next.forget_endpoint(id);
             } else {
                 next.put_endpoint(endpoint.value, tools);
             }
@@ -218,8 +225,7 @@ impl ConfigIndex {
             match gone.kind {
                 ResourceKind::Tenant => self.forget_tenant(TenantId::from_uuid(id)),
                 ResourceKind::Endpoint => {
-                    self.endpoints.remove(&EndpointId::from_uuid(id));
-                    self.rings.remove(&EndpointId::from_uuid(id));
+                    self.forget_endpoint(EndpointId::from_uuid(id));
                     self.change_tenants(|_| {});
                 }
                 ResourceKind::RetryPolicy => drop(self.rules.remove(&RetryPolicyId::from_uuid(id))),
@@ -250,6 +256,12 @@ impl ConfigIndex {
         for tenant in all {
             self.change_tenant(tenant, &change);
         }
+    }
+
+    fn forget_endpoint(&mut self, id: EndpointId) {
+        self.endpoints.remove(&id);
+        self.rings.remove(&id);
+        self.without_rule.remove(&id);
     }
 
     fn forget_tenant(&mut self, tenant: TenantId) {
@@ -301,13 +313,20 @@ impl ConfigIndex {
     }
 
     fn put_endpoint(&mut self, endpoint: Endpoint, tools: &Tools) {
-        let rule = endpoint.retry_policy.and_then(|id| self.rules.get(&id)).cloned();
+        let rule = match endpoint.retry_policy {
+            Some(policy) => self.rules.get(&policy).cloned(),
+            None => Some(Arc::clone(&self.default_rule)),
+        };
+        match rule {
+            Some(_) => self.without_rule.remove(&endpoint.id),
+            None => self.without_rule.insert(endpoint.id),
+        };
         let ring = self.rings.get(&endpoint.id).cloned().unwrap_or_default();
         let id = endpoint.id;
         let entry = EndpointEntry::new(
             endpoint,
             ring,
-            rule.unwrap_or_default(),
+            rule,
             Arc::clone(&tools.guard),
             Arc::clone(&tools.sealer),
             &tools.meter,
@@ -315,3 +334,20 @@ impl ConfigIndex {
         self.endpoints.insert(id, Arc::new(entry));
     }
 }
+
+/// What a node reports of an endpoint whose deliveries wait for its retry policy.
+fn without_rule(endpoint: &Endpoint) -> RefusedResource {
+    let policy = endpoint.retry_policy.map(|id| id.to_string()).unwrap_or_default();
+    let slug = &endpoint.slug;
+    let reason =
+        format!("{slug}: its retry policy {policy} cannot be used here, so its deliveries wait");
+    RefusedResource {
+        kind: ResourceKind::Endpoint.to_string(),
+        uid: endpoint.id.to_string(),
+        revision: endpoint.meta.revision,
+        reason: reason.chars().take(node_limits::REASON_CHARS).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -240,10 +240,15 @@ impl PullStream {
         if limit == 0 {
             return None;
         }
+        let index = self.puller.config.load();
+        let entry = index.endpoint(self.endpoint);
+        if entry.is_some_and(|entry| entry.rule.is_none()) {
+            // Tried again when the configuration changes.
+            return None;
+        }
         self.more = false;
         self.claimed_at = Instant::now();
-        let index = self.puller.config.load();
-        let target = index.endpoint(self.endpoint).and_then(|entry| entry.endpoint.target.pull());
+        let target = entry.and_then(|entry| entry.endpoint.target.pull());
         let by_subject = target.is_some_and(|target| target.ordered_by_subject);
         let (puller, seat) = (Arc::clone(&self.puller), Arc::clone(&self.seat));
         let (endpoint, lease) = (self.endpoint, self.terms.lease);

@@ -15,7 +15,7 @@ pub mod incoming_limits {
     /// How long the key before is accepted when nothing is chosen: a weekend, for the sender's people.
     pub const OVERLAP_DEFAULT: Duration = Duration::from_secs(72 * 3600);
     /// How long the material of a revoked key is kept, sealed, to tell who uses it. Then it is
-    /// destroyed with the next change of the ring.
+    /// destroyed by the sweep of the control plane, or with a change of the ring that comes before.
     pub const ALARM_WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
     /// Keys that requests are held against to say why they are refused, besides those accepted: each
     /// costs a computation for a request that may be hostile.

@@ -2,8 +2,8 @@
 
 use super::{
     common::{
-        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, Mask, everything, show_pages,
-        upsert_name,
+        CreateMode, DryRun, GuardedTarget, LabelChange, Labels, ListArgs, Mask, Target, everything,
+        show_pages, upsert_name,
     },
     deleted::{FindArgs, FindTarget, UndeleteArgs},
     error::Usage,
@@ -23,6 +23,8 @@ pub enum Verb {
     Get(FindTarget),
     /// Lists the tenant's retry policies.
     List(FindArgs),
+    /// Lists what a retry policy is and was, the newest version first.
+    Versions(VersionsArgs),
     /// Changes a retry policy. It applies to deliveries not yet finished.
     Update(UpdateArgs),
     /// Deletes a retry policy that no endpoint uses. It can be undeleted for 30 days.
@@ -109,6 +111,17 @@ pub struct CreateArgs {
     pub mode: CreateMode,
 }
 
+/// Options of `retry-policy versions`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct VersionsArgs {
+    /// Which one.
+    #[command(flatten)]
+    pub target: Target,
+    /// How many.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
 /// Options of `retry-policy update`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct UpdateArgs {
@@ -165,6 +178,10 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         }
         Verb::Preview(args) => return preview::run(args, session).await,
         Verb::List(args) => return list(args, session).await,
+        Verb::Versions(args) => {
+            let name = full(&args.target.name)?;
+            return versions(name, args.list.limit, session).await;
+        }
         Verb::Delete(target) => {
             let name = full(&target.name)?;
             let request = v1::DeleteRetryPolicyRequest { name: name.clone(), etag: target.etag };
@@ -184,6 +201,17 @@ async fn list(args: FindArgs, session: &mut Session) -> anyhow::Result<()> {
         let request = v1::ListRetryPoliciesRequest { parent, page_size, page_token, show_deleted };
         let page = service.list_retry_policies(request).await?.into_inner();
         Ok((page.retry_policies, page.next_page_token))
+    })
+    .await
+}
+
+async fn versions(name: String, limit: u32, session: &mut Session) -> anyhow::Result<()> {
+    let mut service = session.client.retry_policies();
+    show_pages(&mut session.output, limit, async |page_size, page_token| {
+        let name = name.clone();
+        let request = v1::ListRetryPolicyVersionsRequest { name, page_size, page_token };
+        let page = service.list_retry_policy_versions(request).await?.into_inner();
+        Ok((page.versions, page.next_page_token))
     })
     .await
 }

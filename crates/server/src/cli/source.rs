@@ -156,7 +156,7 @@ pub(super) async fn run(verb: Verb, session: &mut Session) -> anyhow::Result<()>
         Verb::Create(args) if args.mode.upsert => {
             sources.update_source(upsert(create(parent, args)?)?).await?.into_inner()
         }
-        Verb::Create(args) => session.client.create_source(create(parent, args)?).await?,
+        Verb::Create(args) => Box::pin(session.client.create_source(create(parent, args)?)).await?,
         Verb::Get(target) => {
             let (name, show_deleted) = (full(&target.name)?, target.show_deleted);
             sources.get_source(v1::GetSourceRequest { name, show_deleted }).await?.into_inner()

@@ -196,6 +196,23 @@ struct Base {
     guard: Arc<EgressGuard>,
 }
 
+/// Starts the delivery plane where this process has its role, and the reports of it.
+async fn start_delivery(
+    args: &ServeArgs,
+    base: &Base,
+    sources: &nodes::Sources,
+    callers: &Callers,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Option<DeliveryPlane>> {
+    if !args.has(Role::Delivery) {
+        return Ok(None);
+    }
+    let parts = plane_parts(args, base, sources, callers);
+    let plane = DeliveryPlane::start(parts, supervisor).await?;
+    sources.report_delivery(base, supervisor, plane.config());
+    Ok(Some(plane))
+}
+
 async fn start_planes(
     args: &ServeArgs,
     base: Base,
@@ -203,16 +220,7 @@ async fn start_planes(
     callers: Callers,
     supervisor: &Supervisor,
 ) -> anyhow::Result<(api::ApiParts, Option<IngressPlane>)> {
-    let delivery = match args.has(Role::Delivery) {
-        true => {
-            let parts = plane_parts(args, &base, sources, &callers);
-            Some(DeliveryPlane::start(parts, supervisor).await?)
-        }
-        false => None,
-    };
-    if let Some(plane) = &delivery {
-        sources.report_delivery(&base, supervisor, plane.config());
-    }
+    let delivery = start_delivery(args, &base, sources, &callers, supervisor).await?;
     let intake = match args.has(Role::Ingress) || args.has(Role::ControlPlane) {
         true => Some(ingress::intake(&base, delivery.as_ref(), supervisor).await?),
         false => None,

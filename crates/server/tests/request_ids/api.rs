@@ -8,8 +8,9 @@ use turnbuckle_control_plane::{
     ControlPlane, Dependencies, Distribution, DistributionParts, Sweeper,
 };
 use turnbuckle_domain::{
-    AppliedRevisions, Caller, Clock, ConfigStore, IdGenerator, NodeApplied, Propagation, Quotas,
-    Random, Revision, Role, SecretSealer, SeededRandom, StoreError, TargetPolicy, Timestamp,
+    AppliedRevisions, Caller, Clock, ConfigStore, IdGenerator, NodeApplied, NodeReports,
+    Propagation, Quotas, Random, Revision, Role, SecretSealer, SeededRandom, StoreError,
+    TargetPolicy, Timestamp,
 };
 use turnbuckle_runtime::keyring::Keyring;
 use turnbuckle_store::Store;
@@ -26,6 +27,7 @@ pub(crate) struct Api {
     pub(crate) client: Client,
     pub(crate) sweeper: Sweeper,
     pub(crate) store: Arc<dyn ConfigStore>,
+    pub(crate) nodes: Arc<dyn NodeReports>,
     url: String,
     _home: tempfile::TempDir,
 }
@@ -89,7 +91,7 @@ impl Api {
             applied: Arc::new(NoPlanes),
             sealed: Arc::clone(&store.sealed),
             rewrapper: keyring,
-            reveals_keys: false,
+            reveals_keys: true,
         };
         let sweeper = Sweeper::new(&dependencies);
         let url = serve(dependencies, distribution).await;
@@ -97,7 +99,12 @@ impl Api {
         let tenant_id = "acme".to_owned();
         let request = v1::CreateTenantRequest { tenant_id, ..Default::default() };
         client.tenants().create_tenant(request).await.unwrap();
-        Self { clock, client, sweeper, store: store.config, url, _home: home }
+        let (store, nodes) = (store.config, store.nodes);
+        Self { clock, client, sweeper, store, nodes, url, _home: home }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Another caller, as powerful.

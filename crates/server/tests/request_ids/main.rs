@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is a failed test")]
 
 mod api;
+mod audited;
 mod deleted;
 mod lists;
 mod preview;
 mod repeats;
+mod revoked;
 mod sources;
 mod tokens;
 mod versions;

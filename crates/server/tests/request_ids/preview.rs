@@ -79,3 +79,41 @@ async fn every_change_makes_the_next_version_and_no_change_makes_none() {
         assert_eq!((after.max_attempts, after.version), (attempts, version));
     }
 }
+
+#[tokio::test]
+async fn versions_of_a_policy_come_page_by_page_the_newest_first() {
+    let api = Api::start().await;
+    let mut policies = api.client.retry_policies();
+    let request = v1::CreateRetryPolicyRequest {
+        parent: ACME.to_owned(),
+        retry_policy_id: "quick".to_owned(),
+        ..Default::default()
+    };
+    let mut policy = policies.create_retry_policy(request).await.unwrap().into_inner();
+    let mut expected = vec![policy.clone()];
+    for max_attempts in [3, 4] {
+        let changed = v1::RetryPolicy { max_attempts, ..policy };
+        let request =
+            v1::UpdateRetryPolicyRequest { retry_policy: Some(changed), ..Default::default() };
+        policy = policies.update_retry_policy(request).await.unwrap().into_inner();
+        expected.insert(0, policy.clone());
+    }
+    let mut request = v1::ListRetryPolicyVersionsRequest {
+        name: policy.name.clone(),
+        page_size: 1,
+        ..Default::default()
+    };
+    for one in &expected {
+        let page = policies.list_retry_policy_versions(request.clone()).await.unwrap().into_inner();
+        assert_eq!(page.versions, std::slice::from_ref(one));
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(request.page_token, "", "the last page says so");
+    request.page_token = "garbage".to_owned();
+    let refused = policies.list_retry_policy_versions(request).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    let name = format!("{ACME}/retryPolicies/none");
+    let missing = v1::ListRetryPolicyVersionsRequest { name, ..Default::default() };
+    let refused = policies.list_retry_policy_versions(missing).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::NotFound);
+}

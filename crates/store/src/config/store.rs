@@ -5,7 +5,7 @@ use super::{
     entity::{
         endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
     },
-    request,
+    policy_versions, request,
     ring_tables::OfEndpoints,
     rings, rules, sources,
     table::{find, list, names},
@@ -232,6 +232,15 @@ impl ConfigStore for ConfigDb {
         Ok(names.into_iter().map(|(id, name)| (RetryPolicyId::from_uuid(id), name)).collect())
     }
 
+    async fn former_retry_policies(
+        &self,
+        policy: &RetryPolicy,
+        before: i64,
+        limit: u16,
+    ) -> Result<Vec<RetryPolicy>, Error> {
+        policy_versions::list(&self.db, policy, before, limit).await
+    }
+
     async fn update_retry_policy(
         &self,
         policy: RetryPolicy,
@@ -240,6 +249,7 @@ impl ConfigStore for ConfigDb {
     ) -> Result<RetryPolicy, Error> {
         let mut write = Write::begin(&self.db).await?;
         let parent = write.tenant_name(policy.tenant).await?;
+        policy_versions::keep(&write, &policy).await?;
         let updated = write.replace::<retry_policy::Entity>(&parent, &policy, expected).await?;
         rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;

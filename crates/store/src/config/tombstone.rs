@@ -4,6 +4,7 @@ use super::{
     ConfigDb, cell,
     entity::{endpoint, event_type, retry_policy, source, subscription, tenant},
     keeps::Keeps,
+    policy_versions, revoked,
     ring_tables::{OfEndpoints, OfSources, RingTables},
     rings, rules,
     table::{Identity, Table, full_name, of_tenant},
@@ -204,7 +205,7 @@ impl Write {
     }
 
     /// The name of a tenant that may be deleted.
-    async fn parent_of(&self, id: Uuid) -> Result<String, Error> {
+    pub(super) async fn parent_of(&self, id: Uuid) -> Result<String, Error> {
         let slug = tenant::Entity::find_by_id(id).select_only().column(tenant::Column::Slug);
         let slug: Option<String> =
             slug.into_tuple().one(&self.transaction).await.map_err(store_error)?;
@@ -238,6 +239,22 @@ impl ConfigDb {
         let Some((name, _)) = write.purge_first::<E>(deleted_before, by.at).await? else {
             return Ok(None);
         };
+        write.commit(by).await?;
+        Ok(Some(name))
+    }
+
+    /// Purges a retry policy, with its former versions.
+    async fn purge_retry_policy(
+        &self,
+        deleted_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        let mut write = Write::begin(&self.db).await?;
+        let purged = write.purge_first::<retry_policy::Entity>(deleted_before, by.at).await?;
+        let Some((name, id)) = purged else {
+            return Ok(None);
+        };
+        policy_versions::forget(&write, id).await?;
         write.commit(by).await?;
         Ok(Some(name))
     }
@@ -456,8 +473,16 @@ impl Tombstones for ConfigDb {
             return self.purge_simple::<subscription::Entity>(deleted_before, by).await;
         }
         if self.is_due::<retry_policy::Entity>(deleted_before).await? {
-            return self.purge_simple::<retry_policy::Entity>(deleted_before, by).await;
+            return self.purge_retry_policy(deleted_before, by).await;
         }
         Ok(None)
+    }
+
+    async fn destroy_revoked(
+        &self,
+        revoked_before: Timestamp,
+        by: &ChangeContext,
+    ) -> Result<Option<String>, Error> {
+        revoked::destroy(self, revoked_before, by).await
     }
 }

@@ -19,6 +19,7 @@ mod keys;
 mod names;
 mod nodes;
 mod poison;
+mod policy_versions;
 mod pull_endpoints;
 mod quotas;
 mod references;

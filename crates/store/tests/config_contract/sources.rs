@@ -8,7 +8,7 @@ use turnbuckle_domain::{
     AuditTrail as _, ChangeContext, ConfigSource as _, ConfigStore as _, Dedup, IngestPath,
     IngestToken, JsonPath, Key, KeyAlgorithm, KeyId, KeyOwner, KeyRing, KeyState, Revision,
     SchemeChoice, SchemeDocument, SealedSecret, Source, SourceId, SourceSettings, Tenant, TenantId,
-    ValueSource, source_limits,
+    Tombstones as _, ValueSource, source_limits,
 };
 use uuid::Uuid;
 
@@ -25,6 +25,7 @@ on_both_backends!(
     impossible_sources_and_keys_cannot_be_stored,
     the_record_of_a_source_holds_no_secret,
     what_is_only_validated_leaves_no_trace,
+    the_material_of_revoked_keys_is_destroyed_when_it_is_due,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -346,4 +347,37 @@ async fn what_is_only_validated_leaves_no_trace(fixture: &Fixture) {
     config.create_source(source(acme.id, "github"), KeyRing::default(), &dry).await.unwrap();
     assert_eq!(config.source(acme.id, &id("github")).await.unwrap(), None);
     assert_eq!(fixture.revision().await, known);
+}
+
+async fn the_material_of_revoked_keys_is_destroyed_when_it_is_due(fixture: &Fixture) {
+    let config = &fixture.config;
+    let acme = fixture.tenant("acme").await;
+    let mut rings = Vec::new();
+    for (slug, revoked_at) in [("late", 30), ("early", 20), ("never", 0)] {
+        let source = made(fixture, &acme, slug).await;
+        let mut ring = config.key_ring(acme.id, source.id.into()).await.unwrap();
+        let (first, seen) = (ring.keys[0].id, ring.revision);
+        ring.stage(key(), at(10)).unwrap();
+        if revoked_at > 0 {
+            assert!(ring.revoke_incoming(first, "leaked", at(revoked_at)).unwrap());
+        }
+        let owner = source.id.into();
+        rings.push((
+            source,
+            config.update_key_ring(acme.id, owner, ring, seen, &by()).await.unwrap(),
+        ));
+    }
+    let name = |slug: &str| Some(format!("tenants/acme/sources/{slug}/keyRing"));
+    assert_eq!(config.destroy_revoked(at(20), &by()).await.unwrap(), None);
+    // One ring at a time, the key that was revoked first.
+    assert_eq!(config.destroy_revoked(at(31), &by()).await.unwrap(), name("early"));
+    assert_eq!(config.destroy_revoked(at(31), &by()).await.unwrap(), name("late"));
+    assert_eq!(config.destroy_revoked(at(31), &by()).await.unwrap(), None);
+    for (source, before) in rings {
+        let after = config.key_ring(acme.id, source.id.into()).await.unwrap();
+        let kept: Vec<bool> = after.keys.iter().map(|key| key.secret.is_some()).collect();
+        let untouched = source.slug.as_str() == "never";
+        assert_eq!(kept, [true, untouched], "{}", source.slug);
+        assert_eq!(after.revision == before.revision, untouched);
+    }
 }

@@ -145,7 +145,7 @@ impl Dispatcher {
         let index = self.config.load();
         let random = self.random.unit();
         match index.endpoint(endpoint) {
-            Some(entry) => entry.rule.decide(progress, outcome, ended_at, random),
+            Some(entry) => entry.decide(progress, outcome, ended_at, random),
             None => RetryRule::default().decide(progress, outcome, ended_at, random),
         }
     }

@@ -175,6 +175,10 @@ impl Dispatcher {
             }
             Some(_) if is_gone => Verdict::Cancel(FinishReason::EndpointDisabled),
             Some(entry) if entry.endpoint.target.pull().is_some() => Verdict::Pulled,
+            Some(entry) if entry.rule.is_none() => {
+                self.config.refresh();
+                Verdict::Wait
+            }
             Some(entry) if !entry.signer.can_sign(now) => Verdict::Wait,
             Some(entry) => Verdict::Send(Arc::clone(entry)),
         }

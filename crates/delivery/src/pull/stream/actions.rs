@@ -161,7 +161,7 @@ impl PullStream {
         let progress = Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
         let (index, random) = (self.puller.config.load(), self.puller.random.unit());
         let decision = match index.endpoint(self.endpoint) {
-            Some(entry) => entry.rule.decide(progress, outcome, ended_at, random),
+            Some(entry) => entry.decide(progress, outcome, ended_at, random),
             None => RetryRule::default().decide(progress, outcome, ended_at, random),
         };
         let attempt = Attempt {

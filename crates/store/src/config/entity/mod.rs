@@ -19,6 +19,7 @@ pub(super) mod keyring_canary;
 pub(super) mod keyring_rewrap;
 pub(super) mod node;
 pub(super) mod retry_policy;
+pub(super) mod retry_policy_version;
 pub(super) mod signing_key;
 pub(super) mod source;
 pub(super) mod source_key_ring;
