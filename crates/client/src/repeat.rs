@@ -29,10 +29,11 @@ macro_rules! repeated_calls {
                 /// The last status, when it is final or no tries are left.
                 pub async fn $method(&self, mut request: $request) -> Result<$answer, Status> {
                     name_request(&mut request.request_id);
-                    self.repeat(|| {
+                    // A resource is large, and is in each of the futures inside the other.
+                    Box::pin(self.repeat(|| {
                         let (mut service, request) = (self.$service(), request.clone());
-                        async move { service.$method(request).await }
-                    })
+                        Box::pin(async move { service.$method(request).await })
+                    }))
                     .await
                 }
             )*
