@@ -1,7 +1,7 @@
 //! Windows of dedup, receipts by day, and events as large as an ingress takes.
 
 use sea_orm_migration::prelude::*;
-use sea_orm_migration::sea_orm::DbBackend;
+use sea_orm_migration::sea_orm::{DbBackend, Statement};
 
 #[derive(DeriveMigrationName)]
 pub(crate) struct Migration;
@@ -25,7 +25,7 @@ impl MigrationTrait for Migration {
                 connection.execute_unprepared(include_str!("sql/windows_postgres.sql")).await?;
             }
             _ => {
-                rewrite(connection, WIDEN).await?;
+                rewrite(connection, WIDEN, "length(data) <= 4194304").await?;
                 // Its statements also tell every connection that the schema changed.
                 connection.execute_unprepared(include_str!("sql/windows_sqlite.sql")).await?;
             }
@@ -41,7 +41,7 @@ impl MigrationTrait for Migration {
                 connection.execute_unprepared(sql).await?;
             }
             _ => {
-                rewrite(connection, NARROW).await?;
+                rewrite(connection, NARROW, "length(data) <= 262144").await?;
                 let sql = include_str!("sql/windows_sqlite_down.sql");
                 connection.execute_unprepared(sql).await?;
             }
@@ -50,11 +50,23 @@ impl MigrationTrait for Migration {
     }
 }
 
-async fn rewrite(connection: &SchemaManagerConnection<'_>, sql: &str) -> Result<(), DbErr> {
-    connection.execute_unprepared("pragma writable_schema = on").await?;
-    let changed = connection.execute_unprepared(sql).await;
-    connection.execute_unprepared("pragma writable_schema = reset").await?;
-    match changed?.rows_affected() {
+/// Changes the text of the table; afterwards `bound` stands in it.
+async fn rewrite(
+    connection: &SchemaManagerConnection<'_>,
+    sql: &str,
+    bound: &str,
+) -> Result<(), DbErr> {
+    // In one go: a pragma holds for its connection, and behind this may be several.
+    let whole = format!("pragma writable_schema = on; {sql}; pragma writable_schema = reset");
+    connection.execute_unprepared(&whole).await?;
+    let bound =
+        format!("select count(*) from sqlite_schema where name = 'event' and sql like '%{bound}%'");
+    let count = Statement::from_string(DbBackend::Sqlite, bound);
+    let found: i64 = match connection.query_one_raw(count).await? {
+        Some(row) => row.try_get_by_index(0)?,
+        None => 0,
+    };
+    match found {
         1 => Ok(()),
         other => Err(DbErr::Migration(format!("{other} tables of events instead of one"))),
     }

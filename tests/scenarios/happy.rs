@@ -166,9 +166,7 @@ async fn an_unknown_path_of_the_ingress_is_answered_as_a_bad_signature_is() -> a
     for path in ["/", "/acme/github", "/healthz"] {
         let answer = http::post(server.ingress, path, "{}").await?;
         assert_eq!(answer.status, 401, "{path}");
-        assert!(answer.head.contains("content-type: application/problem+json"), "{}", answer.head);
-        let problem: serde_json::Value = serde_json::from_str(&answer.body)?;
-        assert_eq!(problem["status"], 401);
+        assert!(answer.body.is_empty() && !answer.head.contains("content-type"), "{}", answer.head);
     }
     Ok(())
 }

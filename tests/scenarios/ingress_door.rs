@@ -151,9 +151,10 @@ async fn a_burst_is_answered_alike_at_every_path() -> anyhow::Result<()> {
     let scene = Scene::set(&server).await?;
     let mut seen = Vec::new();
     for (name, path) in paths(&scene, &server).await? {
-        // As many as may be under way, and then one more.
+        // As many as may be under way, a few for those that a question here takes the place of, and then
+        // one more.
         let mut held = Vec::new();
-        for _ in 0..64 {
+        for _ in 0..64 + 8 {
             held.push(begin(server.ingress, &path, 100).await?);
         }
         let what = format!("there is one too many at {name}");
