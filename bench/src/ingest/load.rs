@@ -3,10 +3,14 @@
 use super::request::{Requests, Scratch, exchange};
 use crate::{clock, turns::Turns};
 use anyhow::Context as _;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::AsyncWriteExt as _,
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -15,6 +19,8 @@ use tokio::{
 const FAILURE_PAUSE: Duration = Duration::from_millis(5);
 /// An ingress answers within a second; later than this is never.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Addresses of slow senders: enough that none meets the bound of connections of one.
+const DRIP_ADDRESSES: u16 = 8;
 /// Between two bytes of a slow sender: slower than any real one.
 const DRIP: Duration = Duration::from_secs(1);
 
@@ -134,10 +140,12 @@ pub(crate) fn drip(ingress: SocketAddr, connections: u16, path: &str) -> JoinSet
         } else {
             head.push_str("x-slow: ");
         }
+        // From other addresses than the honest ones: each address has its own share.
+        let from = Ipv4Addr::new(127, 0, 1, u8::try_from(number % DRIP_ADDRESSES).unwrap_or(0) + 1);
         senders.spawn(async move {
             loop {
                 // Closed or refused: that is what is expected of the server.
-                drop(drip_one(ingress, head.as_bytes()).await);
+                drop(drip_one(ingress, head.as_bytes(), from).await);
                 sleep(DRIP).await;
             }
         });
@@ -145,8 +153,10 @@ pub(crate) fn drip(ingress: SocketAddr, connections: u16, path: &str) -> JoinSet
     senders
 }
 
-async fn drip_one(ingress: SocketAddr, head: &[u8]) -> anyhow::Result<()> {
-    let mut stream = TcpStream::connect(ingress).await?;
+async fn drip_one(ingress: SocketAddr, head: &[u8], from: Ipv4Addr) -> anyhow::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    let mut stream = socket.connect(ingress).await?;
     stream.write_all(head).await?;
     loop {
         sleep(DRIP).await;

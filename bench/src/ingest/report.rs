@@ -31,7 +31,8 @@ pub(crate) struct Report {
     /// Forged requests refused a second.
     forged_per_s: f64,
     forged_ms: Latency,
-    /// Forged requests answered with anything but 401.
+    /// Forged requests that were accepted. Refused are those answered 401, and 503 past the rate of an
+    /// address that proves nothing.
     forged_not_refused: usize,
     /// Accepted events that were sent again at the end.
     checked: usize,
@@ -63,8 +64,6 @@ pub(super) const fn is_accepted(status: u16) -> bool {
     status == 202
 }
 
-const UNAUTHORIZED: u16 = 401;
-
 impl Report {
     pub(super) fn new(args: &IngestArgs, measured: &Measured<'_>) -> anyhow::Result<Self> {
         let Measured { before, after, .. } = measured;
@@ -94,7 +93,7 @@ impl Report {
             forged_not_refused: measured
                 .forged
                 .iter()
-                .filter(|answered| answered.status != UNAUTHORIZED)
+                .filter(|answered| is_accepted(answered.status))
                 .count(),
             checked: measured.checked,
             lost: measured.lost,
