@@ -2,7 +2,7 @@
 
 use turnbuckle_proto::v1::{
     DeleteSourceRequest, DisableSourceRequest, EnableSourceRequest, GetSourceRequest,
-    ListReceiptsRequest, ReceiptDecision, SourceState, UndeleteSourceRequest,
+    ListReceiptsRequest, ReceiptDecision, SourceState, TestSourceRequest, UndeleteSourceRequest,
 };
 use turnbuckle_tests::{
     Scene, Server, StoreKind, eventually,
@@ -57,6 +57,13 @@ async fn a_disabled_source_asks_its_sender_to_come_again_and_leaves_receipts(
     assert!(receipts.iter().all(|receipt| receipt.reason == "disabled" && receipt.status == 503));
     let counted = "turnbuckle_ingress_requests_total{outcome=\"disabled\"}";
     assert_eq!(server.metric(counted).await?, 2.0);
+
+    // Nor is it tried: an operator who asks is told why.
+    let test = TestSourceRequest { name: name.clone(), deliver: true, ..Default::default() };
+    let tried = scene.client.source_tests().test_source(test).await?.into_inner();
+    assert_eq!((tried.accepted, tried.http_status), (false, 503), "{tried:?}");
+    assert!(tried.summary.contains("the source is disabled"), "{tried:?}");
+    assert!(tried.event.is_empty(), "{tried:?}");
 
     let request = EnableSourceRequest { name, ..Default::default() };
     let enabled = sources.enable_source(request).await?.into_inner();

@@ -202,6 +202,10 @@ impl Pipeline {
 
     /// Every step up to the commit; the answer that it comes to.
     async fn walk(&self, received: &Received, trial: &mut Trial) -> Result<Option<Answer>, Error> {
+        if received.entry.source().disabled.is_some() {
+            trial.failed("source", words::DISABLED);
+            return Ok(Some(Problem::Unavailable.answer()));
+        }
         if let Some(problem) = limits(received, trial) {
             return Ok(Some(problem.answer()));
         }

@@ -20,6 +20,8 @@ const IDS_TOLD: usize = 5;
 
 const CONFIRMATION: &str =
     "it asks for a subscription to be confirmed: its address is fetched through the egress guard";
+pub(super) const DISABLED: &str = "the source is disabled: every request is told to come again, before \
+     anything of it is read, until it is enabled";
 pub(super) const DELIVERED: &str =
     "it was taken as if its sender had sent it: see the receipt, and the deliveries of its event";
 
