@@ -9,6 +9,7 @@ mod source;
 
 use anyhow::bail;
 
+use crate::helm;
 use crate::process::judge;
 use crate::step::{self, Tally, Verdict};
 use crate::workspace::Workspace;
@@ -33,10 +34,13 @@ const STEPS: [Step; 12] = [
 
 /// Runs all steps, or the one named; true when none failed.
 pub(crate) fn run(workspace: &Workspace, only: Option<&str>) -> anyhow::Result<bool> {
-    let chosen: Vec<&Step> =
-        STEPS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)).collect();
+    let chosen: Vec<&Step> = STEPS
+        .iter()
+        .chain(&helm::STEPS)
+        .filter(|(name, _)| only.is_none_or(|only| only == *name))
+        .collect();
     if chosen.is_empty() {
-        let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = STEPS.iter().chain(&helm::STEPS).map(|(name, _)| *name).collect();
         bail!("no such step; there are: {}", names.join(", "));
     }
     let mut tally = Tally::default();

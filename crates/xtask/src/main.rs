@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks through standard output")]
 
 mod check;
+mod helm;
 mod process;
 mod step;
 mod test;
@@ -34,6 +35,10 @@ enum Chore {
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
     },
+    /// The steps of `check` about the Helm chart alone.
+    CheckHelm,
+    /// Write the table of values in the chart's README.
+    HelmReadme,
     /// Every test, on one throw-away Postgres.
     Test {
         /// Handed to the test runner, for example a name filter; leaves the doc tests out.
@@ -47,6 +52,8 @@ enum Chore {
 fn main() -> ExitCode {
     let result = Workspace::load().and_then(|workspace| match Arguments::parse().chore {
         Chore::Check { only } => check::run(&workspace, only.as_deref()),
+        Chore::CheckHelm => helm::run(&workspace),
+        Chore::HelmReadme => helm::write_readme(&workspace),
         Chore::Test { filters } => test::run(&workspace, &filters),
         Chore::Tools => tools::install(&workspace),
     });

@@ -1,5 +1,9 @@
 //! Programs that `check` needs beyond the Rust toolchain, at the versions it was tried with.
 
+mod helm;
+
+pub(crate) use helm::{checkov, helm, kubernetes_validate};
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,6 +50,9 @@ pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<bool> {
     });
     // After buf, which makes the environment anew.
     step::run(&mut tally, "grpcio", || install_grpcio(workspace));
+    step::run(&mut tally, "helm", || helm::install_helm(workspace));
+    step::run(&mut tally, "kubernetes-validate", || helm::install_validate(workspace));
+    step::run(&mut tally, "checkov", || helm::install_checkov(workspace));
     println!("{tally}");
     Ok(tally.failed == 0)
 }
