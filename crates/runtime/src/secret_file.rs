@@ -5,7 +5,7 @@ use data_encoding::HEXLOWER;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 use zeroize::Zeroizing;
@@ -18,6 +18,18 @@ const PRIVATE: u32 = 0o600;
 
 /// Permission bits of group and others.
 const SHARED_BITS: u32 = 0o077;
+
+/// How orchestrators mount a secret for a process that is not root: it is root's, the process' group may
+/// read it, and nobody may write it.
+const MOUNTED: u32 = 0o440;
+
+/// User id of root.
+const ROOT: u32 = 0;
+
+/// Whether nobody but its owner may touch the file, or it is mounted for this process' group.
+const fn is_private(mode: u32, owner: u32) -> bool {
+    mode & SHARED_BITS == 0 || (mode == MOUNTED && owner == ROOT)
+}
 
 /// A secret file could not be read or made. Says nothing about its content.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +77,7 @@ fn io_error<'a>(
     move |cause| SecretFileError::Io { action, path: path.to_owned(), cause }
 }
 
-/// Reads a file that only its owner may read.
+/// Reads a file that only its owner may read, or that is mounted for this process' group.
 pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
     let file = File::open(path).map_err(io_error("open", path))?;
     // Asked of the open file, so that it cannot be exchanged between check and use.
@@ -74,7 +86,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
         return Err(SecretFileError::NotAFile(path.to_owned()));
     }
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & SHARED_BITS != 0 {
+    if !is_private(mode, metadata.uid()) {
         return Err(SecretFileError::Shared { path: path.to_owned(), mode });
     }
     if metadata.len() > SIZE_MAX {
@@ -176,6 +188,14 @@ mod tests {
         }
         set_mode(&path, 0o400);
         assert!(read(&path).is_ok());
+    }
+
+    #[test]
+    fn a_mounted_secret_is_private_and_nothing_like_it() {
+        assert!(is_private(0o440, ROOT));
+        for (mode, owner) in [(0o440, 1000), (0o640, ROOT), (0o444, ROOT), (0o460, ROOT)] {
+            assert!(!is_private(mode, owner), "{mode:o} of {owner}");
+        }
     }
 
     #[test]

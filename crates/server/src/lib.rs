@@ -18,6 +18,8 @@
 pub mod cli;
 
 pub mod demo;
+pub mod init;
 pub mod keys;
+pub mod probe;
 pub mod secrets;
 pub mod serve;

@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory as _, Parser};
 use std::process::ExitCode;
-use turnbuckle_server::{cli, demo, keys, serve};
+use turnbuckle_server::{cli, demo, init, keys, probe, serve};
 
 /// Events, deliveries and requests are many small short-lived allocations.
 #[global_allocator]
@@ -24,6 +24,10 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run a server.
     Serve(Box<serve::ServeArgs>),
+    /// Make the secret files of an installation: keyring, token key, first tokens. Keeps what is there.
+    Init(init::InitArgs),
+    /// Ask an HTTP address of a server once; fails unless the answer is 2xx.
+    Probe(probe::ProbeArgs),
     /// Bring a Postgres database to this program's schema.
     Migrate(keys::MigrateArgs),
     /// Key-encryption keys for secrets at rest.
@@ -56,6 +60,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Demo(args) => return demo::run(args, serve::start_for_demo).await,
         Command::Serve(args) => serve::run(*args).await?,
+        Command::Init(args) => init::init(&args)?,
+        Command::Probe(args) => probe::probe(args).await?,
         Command::Migrate(args) => keys::migrate(args).await?,
         Command::Keyring(verb) => keys::keyring(verb, &arguments.global).await?,
         Command::Token(verb) => keys::token(verb)?,
