@@ -23,3 +23,4 @@ pub mod keys;
 pub mod probe;
 pub mod secrets;
 pub mod serve;
+pub mod settings;

@@ -1,8 +1,8 @@
 //! `turnbuckle`: one binary for every role, and the command line for all of them.
 
-use clap::{CommandFactory as _, Parser};
-use std::process::ExitCode;
-use turnbuckle_server::{cli, demo, init, keys, probe, serve};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser};
+use std::{ffi::OsString, process::ExitCode};
+use turnbuckle_server::{cli, demo, init, keys, probe, serve, settings};
 
 /// Events, deliveries and requests are many small short-lived allocations.
 #[global_allocator]
@@ -37,6 +37,9 @@ enum Command {
     /// emergencies. See also api-token.
     #[command(subcommand)]
     Token(keys::TokenVerb),
+    /// Settings of a server, and the way of the configuration to the nodes.
+    #[command(subcommand, after_long_help = cli::EXIT_CODES)]
+    Config(settings::ConfigVerb),
     /// Print a completion script for a shell.
     Completion(cli::CompletionArgs),
     #[command(flatten)]
@@ -44,19 +47,27 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let command = match settings::SettingsFile::of(&words)
+        .and_then(|file| file.under(Arguments::command(), &words))
+    {
+        Ok(command) => command,
+        Err(error) => return cli::report(&error),
+    };
+    let matches = command.get_matches_from(words);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return cli::report(&error.into()),
     };
-    let outcome = runtime.block_on(run(arguments));
+    let outcome = runtime.block_on(run(arguments, matches));
     match outcome {
         Ok(code) => code,
         Err(error) => cli::report(&error),
     }
 }
 
-async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+async fn run(arguments: Arguments, matches: ArgMatches) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Demo(args) => return demo::run(args, serve::start_for_demo).await,
         Command::Serve(args) => serve::run(*args).await?,
@@ -65,6 +76,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Migrate(args) => keys::migrate(args).await?,
         Command::Keyring(verb) => keys::keyring(verb, &arguments.global).await?,
         Command::Token(verb) => keys::token(verb)?,
+        Command::Config(verb) => {
+            settings::run(verb, &arguments.global, &Arguments::command(), &matches).await?;
+        }
         Command::Completion(args) => args.run(Arguments::command())?,
         Command::Remote(command) => cli::run(command, &arguments.global).await?,
     }

@@ -46,6 +46,7 @@ mod tenant;
 mod values;
 
 pub use completion::CompletionArgs;
+pub use config::Verb as ConfigVerb;
 pub use error::{EXIT_CODES, report};
 pub use global::GlobalArgs;
 pub use keyring::Verb as KeyringVerb;
@@ -105,9 +106,6 @@ pub enum Command {
     /// Nodes: processes that work by the configuration, and how far they are.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Node(node::Verb),
-    /// The way of the configuration to the nodes: who has it, and wait until all have.
-    #[command(subcommand, after_long_help = EXIT_CODES)]
-    Config(config::Verb),
 }
 
 /// Runs one command. Print a failure, and take the exit code, with [`report`].
@@ -133,7 +131,6 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Apply(args) => apply::apply(args, &mut session).await,
         Command::Export(args) => apply::export(args, &mut session).await,
         Command::Node(verb) => node::run(verb, &mut session).await,
-        Command::Config(verb) => config::run(verb, &mut session).await,
     };
     quietly(done)
 }
@@ -145,6 +142,15 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
 pub async fn run_keyring(verb: KeyringVerb, global: &GlobalArgs) -> anyhow::Result<()> {
     let mut session = Session::open(global).await?;
     quietly(keyring::run(verb, &mut session).await)
+}
+
+/// Runs one command on the way of the configuration.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_config(verb: ConfigVerb, global: &GlobalArgs) -> anyhow::Result<()> {
+    let mut session = Session::open(global).await?;
+    quietly(config::run(verb, &mut session).await)
 }
 
 /// A closed pipe is no failure: its reader has seen enough.

@@ -21,6 +21,9 @@ pub enum Role {
 /// Options of `turnbuckle serve`.
 #[derive(Clone, clap::Args)]
 pub struct ServeArgs {
+    /// File with settings: `name: value`, names as the flags with underscores. Environment and flags win.
+    #[arg(long, value_name = "FILE", env = "TURNBUCKLE_CONFIG")]
+    pub config: Option<PathBuf>,
     /// What this process does, separated by commas.
     #[arg(
         long,

@@ -17,6 +17,7 @@ use turnbuckle_domain::{dedup_limits, key_usage_limits, receipt_limits};
 pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> {
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let args = ServeArgs {
+        config: None,
         roles: vec![Role::All],
         data_dir,
         database_url: None,
