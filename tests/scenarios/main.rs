@@ -72,6 +72,7 @@ mod roles_apart;
 mod roles_faults;
 mod roles_large;
 mod secrets;
+mod settings;
 mod sharing;
 mod shutdown;
 mod slow;

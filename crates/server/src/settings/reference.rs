@@ -18,7 +18,8 @@ fn row(arg: &Arg) -> String {
         .iter()
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
-    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help =
+        arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let help = help.replace('\n', " ").replace('|', "\\|");
     format!("| `{name}` | `--{flag}` | `{variable}` | {} | {help} |\n", defaults.join(", "))
 }

@@ -43,7 +43,7 @@ fn a_file_is_above_defaults_and_below_flags() {
     let plain = parse("", &[]).unwrap();
     assert_eq!((plain.lease.0.as_secs(), plain.dev), (15, false));
     assert_eq!(parse("dev: false", &[]).unwrap().dev, plain.dev);
-    assert_eq!(parse("dev: false", &["--dev"]).unwrap().dev, true);
+    assert!(parse("dev: false", &["--dev"]).unwrap().dev);
 }
 
 #[test]
