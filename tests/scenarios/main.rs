@@ -80,6 +80,7 @@ mod source_states;
 mod source_test;
 mod sources_config;
 mod startup;
+mod tls;
 
 /// Seconds of the wall clock, as a receiver on another machine would have it.
 #[expect(clippy::disallowed_methods, reason = "the receiver's clock is not the server's")]

@@ -218,6 +218,7 @@ impl Drop for Server {
 /// The address in a line such as `  API (gRPC)   http://127.0.0.1:7420`.
 #[must_use]
 pub fn announced(line: &str, label: &str) -> Option<SocketAddr> {
-    let rest = line.trim_start().strip_prefix(label)?.trim_start().strip_prefix("http://")?;
+    let url = line.trim_start().strip_prefix(label)?.trim_start();
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     rest.split(['/', ',', ' ']).next()?.parse().ok()
 }

@@ -62,7 +62,7 @@ use proto::{
 use std::time::Duration;
 use tonic::{
     service::interceptor::InterceptedService,
-    transport::{Channel, ClientTlsConfig, Endpoint},
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
 };
 
 /// What the generated clients run on: the shared channel behind the interceptor.
@@ -123,7 +123,7 @@ impl Client {
     /// When the URL or the token cannot be used, or nobody answers.
     pub async fn connect(options: ClientOptions) -> Result<Self, ConnectError> {
         let auth = Auth::new(options.token, options.deadline)?;
-        let channel = endpoint(&options.url)?
+        let channel = endpoint(&options.url, options.ca_pem.as_deref())?
             .connect()
             .await
             .map_err(|cause| ConnectError::Unreachable { url: options.url, cause })?;
@@ -137,7 +137,7 @@ impl Client {
     /// When the URL or the token cannot be used.
     pub fn connect_lazy(options: ClientOptions) -> Result<Self, ConnectError> {
         let auth = Auth::new(options.token, options.deadline)?;
-        let channel = endpoint(&options.url)?.connect_lazy();
+        let channel = endpoint(&options.url, options.ca_pem.as_deref())?.connect_lazy();
         Ok(Self { channel, auth, retry: options.retry })
     }
 
@@ -194,7 +194,7 @@ impl Client {
     }
 }
 
-fn endpoint(url: &str) -> Result<Endpoint, ConnectError> {
+fn endpoint(url: &str, ca_pem: Option<&[u8]>) -> Result<Endpoint, ConnectError> {
     let invalid = || ConnectError::InvalidUrl(url.to_owned());
     let secure = url.starts_with("https://");
     if !secure && !url.starts_with("http://") {
@@ -207,9 +207,11 @@ fn endpoint(url: &str) -> Result<Endpoint, ConnectError> {
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE);
     if secure {
-        return endpoint
-            .tls_config(ClientTlsConfig::new().with_enabled_roots())
-            .map_err(|_| invalid());
+        let mut tls = ClientTlsConfig::new().with_enabled_roots();
+        if let Some(pem) = ca_pem {
+            tls = tls.ca_certificate(Certificate::from_pem(pem));
+        }
+        return endpoint.tls_config(tls).map_err(|_| invalid());
     }
     Ok(endpoint)
 }
@@ -221,10 +223,10 @@ mod tests {
     #[test]
     fn only_http_and_https_urls_are_servers() {
         for good in ["http://127.0.0.1:7420", "https://turnbuckle.example", "http://[::1]:7420"] {
-            assert!(endpoint(good).is_ok(), "{good}");
+            assert!(endpoint(good, None).is_ok(), "{good}");
         }
         for bad in ["", "127.0.0.1:7420", "ftp://example.org", "http://", "http:// x"] {
-            assert!(endpoint(bad).is_err(), "{bad}");
+            assert!(endpoint(bad, None).is_err(), "{bad}");
         }
     }
 

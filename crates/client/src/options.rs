@@ -33,6 +33,8 @@ pub struct ClientOptions {
     pub token: Option<TokenSource>,
     /// Longest time for one call, also told to the server.
     pub deadline: Duration,
+    /// Certificate authorities in PEM form that `https` servers may have besides the public ones.
+    pub ca_pem: Option<Vec<u8>>,
     /// How `publish` repeats.
     pub retry: RetryLimits,
 }
@@ -45,6 +47,7 @@ impl ClientOptions {
             url: url.into(),
             token: None,
             deadline: DEFAULT_DEADLINE,
+            ca_pem: None,
             retry: RetryLimits::default(),
         }
     }

@@ -10,11 +10,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::counter;
 use std::{convert::Infallible, io, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use turnbuckle_domain::source_limits;
+use turnbuckle_runtime::tls::{TlsAcceptor, handshake};
 
 /// Bytes of a head, with its request line; sources set their own bound below it.
 const HEAD_BYTES: usize = source_limits::HEADER_BYTES_MAX as usize + 16 * 1024;
@@ -29,6 +31,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Never; a listener that fails is tried again.
 pub(crate) async fn serve(
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     pipeline: Arc<Pipeline>,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -47,9 +50,22 @@ pub(crate) async fn serve(
             counter!("turnbuckle_ingress_connections_refused_total").increment(1);
             continue;
         };
-        let (pipeline, stop) = (Arc::clone(&pipeline), stop.clone());
+        // Answers are small: they must not wait for more. One that fails costs milliseconds.
+        drop(stream.set_nodelay(true));
+        let (pipeline, stop, tls) = (Arc::clone(&pipeline), stop.clone(), tls.clone());
         tasks.spawn(async move {
-            converse(stream, peer.ip(), &place, pipeline, stop).await;
+            let Some(tls) = tls else {
+                return converse(stream, peer.ip(), &place, pipeline, stop).await;
+            };
+            // A silent peer makes way here too: it has said nothing yet.
+            let shaken = tokio::select! {
+                shaken = handshake(&tls, stream) => shaken,
+                () = place.is_needed() => None,
+                () = stop.cancelled() => None,
+            };
+            if let Some(stream) = shaken {
+                Box::pin(converse(stream, peer.ip(), &place, pipeline, stop)).await;
+            }
         });
     }
     drop(listener);
@@ -59,14 +75,12 @@ pub(crate) async fn serve(
 }
 
 async fn converse(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     peer: IpAddr,
     place: &Arc<Place>,
     pipeline: Arc<Pipeline>,
     stop: CancellationToken,
 ) {
-    // Answers are small: they must not wait for more. One that fails costs milliseconds.
-    drop(stream.set_nodelay(true));
     let service = service_fn(move |request| {
         let (pipeline, place) = (Arc::clone(&pipeline), Arc::clone(place));
         async move {

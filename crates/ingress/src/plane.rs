@@ -19,7 +19,10 @@ use turnbuckle_domain::{
     Clock, ConfigSource, DocumentFetch, EventIntake, IdGenerator, KeyUsageStore, Random,
     ReceiptLog, SecretLearning, SecretSealer, StoreError,
 };
-use turnbuckle_runtime::supervisor::{OnExit, Supervisor};
+use turnbuckle_runtime::{
+    supervisor::{OnExit, Supervisor},
+    tls::TlsAcceptor,
+};
 use turnbuckle_signing::scheme::TrustAnchor;
 
 /// What the plane is made of.
@@ -108,9 +111,9 @@ impl IngressPlane {
         Arc::clone(&self.pipeline)
     }
 
-    /// Starts to listen.
-    pub fn listen(self, listener: TcpListener, supervisor: &Supervisor) {
-        let serving = listener::serve(listener, self.pipeline, supervisor.shutdown());
+    /// Starts to listen; with TLS when there is an acceptor.
+    pub fn listen(self, listener: TcpListener, tls: Option<TlsAcceptor>, supervisor: &Supervisor) {
+        let serving = listener::serve(listener, tls, self.pipeline, supervisor.shutdown());
         supervisor.spawn("ingress", OnExit::StopProcess, serving);
     }
 }

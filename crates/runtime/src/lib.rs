@@ -30,6 +30,7 @@ mod secret_file;
 pub mod supervisor;
 pub mod telemetry;
 mod text;
+pub mod tls;
 
 pub use clock::SystemClock;
 pub use keyring::Keyring;

@@ -5,6 +5,7 @@ use super::{
     output::{Format, Output},
     values::Span,
 };
+use anyhow::Context as _;
 use std::{ffi::OsString, path::PathBuf};
 use turnbuckle_client::{Client, ClientOptions, TokenSource};
 
@@ -38,6 +39,16 @@ pub struct GlobalArgs {
     /// ./turnbuckle-data/admin.token if it is there].
     #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
     pub token_file: Option<PathBuf>,
+    /// PEM file with certificate authorities that the server's certificate may come from, besides the
+    /// public ones.
+    #[arg(
+        long,
+        global = true,
+        env = "TURNBUCKLE_CA_FILE",
+        value_name = "FILE",
+        help_heading = "Connection"
+    )]
+    pub ca_file: Option<PathBuf>,
     /// Tenant that short names belong to.
     #[arg(
         long,
@@ -94,6 +105,7 @@ impl Session {
         let client = Client::connect(ClientOptions {
             token: args.token_source(),
             deadline: args.timeout.0,
+            ca_pem: args.ca_pem()?,
             ..ClientOptions::new(args.server.clone())
         })
         .await?;
@@ -111,6 +123,12 @@ fn is_loopback(server: &str) -> bool {
 }
 
 impl GlobalArgs {
+    fn ca_pem(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let Some(path) = &self.ca_file else { return Ok(None) };
+        let pem = std::fs::read(path);
+        Ok(Some(pem.with_context(|| format!("cannot read --ca-file {}", path.display()))?))
+    }
+
     /// The environment is read here and not by the parser, which would take a token in the
     /// environment and a file in the arguments for a conflict.
     fn token_source(&self) -> Option<TokenSource> {

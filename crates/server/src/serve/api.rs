@@ -19,6 +19,7 @@ use turnbuckle_runtime::{
     Supervisor,
     auth::{AuthLayer, AuthMode},
     supervisor::OnExit,
+    tls::{self, TlsAcceptor},
 };
 
 /// A call that takes longer is not going to be waited for by anybody.
@@ -51,6 +52,7 @@ pub(super) struct ApiParts {
 pub(super) fn spawn(
     supervisor: &Supervisor,
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     parts: ApiParts,
 ) -> anyhow::Result<()> {
     let mode = match parts.dev {
@@ -96,7 +98,13 @@ pub(super) fn spawn(
         // The socket's options are set here: the server would set them on its own listener only.
         let incoming =
             TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
-        server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
+        match tls {
+            None => server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await,
+            Some(tls) => {
+                let shaken = tls::incoming(incoming, tls, stop.clone());
+                server.serve_with_incoming_shutdown(shaken, stop.cancelled_owned()).await
+            }
+        }
     });
     supervisor.spawn("health", OnExit::Log, async move {
         // The empty name is the whole server, as orchestrators ask for it.

@@ -59,6 +59,13 @@ pub struct ServeArgs {
     /// Where health, readiness and metrics listen. Has no authentication: keep it inside.
     #[arg(long, default_value = "127.0.0.1:7422", env = "TURNBUCKLE_ADMIN_LISTEN")]
     pub admin_listen: SocketAddr,
+    /// PEM file with the certificate of the API and the ingress, then its chain: both speak TLS. Read
+    /// again when it changes. Without it both speak plain text, for a proxy in front of them.
+    #[arg(long, value_name = "FILE", env = "TURNBUCKLE_TLS_CERT_FILE")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// PEM file with the key of --tls-cert-file.
+    #[arg(long, value_name = "FILE", env = "TURNBUCKLE_TLS_KEY_FILE")]
+    pub tls_key_file: Option<PathBuf>,
     /// Web page origin that may call the API, such as `https://console.example.com`. Repeatable.
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', env = "TURNBUCKLE_CORS_ORIGIN")]
     pub cors_origin: Vec<String>,
@@ -170,6 +177,9 @@ impl ServeArgs {
         }
         if self.control_plane_url.is_some() && self.node_token_file.is_none() {
             faults.push("--control-plane-url needs --node-token-file");
+        }
+        if self.tls_cert_file.is_some() != self.tls_key_file.is_some() {
+            faults.push("--tls-cert-file and --tls-key-file go together: give both or none");
         }
         if let Some(url) = &self.database_url
             && !url.starts_with("postgres://")

@@ -36,6 +36,8 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         allow_egress_host: Vec::new(),
         trusted_proxy: Vec::new(),
         extra_ca_file: None,
+        tls_cert_file: None,
+        tls_key_file: None,
         allow_key_reveal: false,
         key_usage_interval: Span(key_usage_limits::WRITE_EVERY),
         dedup_window: Span(dedup_limits::WINDOW_DEFAULT),

@@ -49,6 +49,7 @@ use turnbuckle_runtime::{
     keyring::check_keyring,
     os_random,
     supervisor::OnExit,
+    tls::ServerTls,
 };
 use turnbuckle_store::Store;
 
@@ -139,6 +140,7 @@ async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result
     // Nothing was ever configured, whatever a first start that was cut short left behind.
     let is_new = store.config.revision().await? == Revision::ZERO;
     let listeners = Listeners::bind(args).await?;
+    let tls = listener_tls(args, &supervisor)?;
     let metrics = admin::metrics_recorder()?;
     let ready = spawn_upkeep(&supervisor, &store, &clock, metrics.clone());
     let keyring = Arc::new(secrets.keyring);
@@ -172,7 +174,7 @@ async fn start_under(args: &ServeArgs, supervisor: Supervisor) -> anyhow::Result
     if args.dev && is_new {
         welcome::make_default_tenant(&parts).await?;
     }
-    listeners.serve(&supervisor, parts, ingress)?;
+    listeners.serve(&supervisor, parts, ingress, tls)?;
     is_up.store(true, Ordering::SeqCst);
     Ok(running)
 }
@@ -399,15 +401,31 @@ impl Doors {
         supervisor: &Supervisor,
         parts: api::ApiParts,
         ingress: Option<IngressPlane>,
+        tls: Option<ServerTls>,
     ) -> anyhow::Result<()> {
+        let acceptor = |protocols: &[&str]| tls.as_ref().map(|tls| tls.acceptor(protocols));
         if let Some(listener) = self.api {
-            api::spawn(supervisor, listener, parts)?;
+            api::spawn(supervisor, listener, acceptor(&["h2", "http/1.1"]).transpose()?, parts)?;
         }
         if let (Some(listener), Some(plane)) = (self.ingress, ingress) {
-            plane.listen(listener, supervisor);
+            plane.listen(listener, acceptor(&["http/1.1"]).transpose()?, supervisor);
         }
         Ok(())
     }
+}
+
+/// The certificate of the listeners, where there is one, kept fresh.
+fn listener_tls(args: &ServeArgs, supervisor: &Supervisor) -> anyhow::Result<Option<ServerTls>> {
+    let (Some(cert), Some(key)) = (&args.tls_cert_file, &args.tls_key_file) else {
+        return Ok(None);
+    };
+    let tls = ServerTls::load(cert, key).context("--tls-cert-file, --tls-key-file")?;
+    let (kept, stop) = (tls.clone(), supervisor.shutdown());
+    supervisor.spawn("tls-reload", OnExit::Log, async move {
+        kept.keep_fresh(stop).await;
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Ok(Some(tls))
 }
 
 async fn bind(

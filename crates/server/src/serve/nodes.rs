@@ -345,9 +345,11 @@ impl Propagation for Told {
 }
 
 fn client(url: &str, args: &ServeArgs) -> anyhow::Result<Client> {
+    let ca_pem = args.extra_ca_file.as_ref().map(std::fs::read).transpose();
     let options = ClientOptions {
         token: args.node_token_file.clone().map(TokenSource::File),
         deadline: CALL_DEADLINE,
+        ca_pem: ca_pem.context("cannot read --extra-ca-file")?,
         ..ClientOptions::new(url)
     };
     Client::connect_lazy(options).context("--control-plane-url, --node-token-file")

@@ -88,10 +88,10 @@ pub(super) fn print(args: &ServeArgs, running: &Running) -> anyhow::Result<()> {
     };
     writeln!(out, "turnbuckle {} is up. Store: {store}", env!("CARGO_PKG_VERSION"))?;
     if let Some(api) = running.api {
-        writeln!(out, "  API (gRPC)   http://{api}")?;
+        writeln!(out, "  API (gRPC)   {}://{api}", scheme(args))?;
     }
     if let Some(ingress) = running.ingress {
-        writeln!(out, "  Ingress      http://{ingress}")?;
+        writeln!(out, "  Ingress      {}://{ingress}", scheme(args))?;
     }
     writeln!(out, "  Admin        http://{}/readyz, /metrics", running.admin)?;
     if running.is_new && args.has(Role::ControlPlane) && args.has(Role::Delivery) {
@@ -100,9 +100,14 @@ pub(super) fn print(args: &ServeArgs, running: &Running) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the listeners of the API and the ingress speak.
+const fn scheme(args: &ServeArgs) -> &'static str {
+    if args.tls_cert_file.is_some() { "https" } else { "http" }
+}
+
 fn first_publish(out: &mut impl io::Write, args: &ServeArgs, running: &Running) -> io::Result<()> {
     let program = std::env::args().next().unwrap_or_else(|| "turnbuckle".into());
-    let server = running.api.map(|api| format!("http://{api}")).unwrap_or_default();
+    let server = running.api.map(|api| format!("{}://{api}", scheme(args))).unwrap_or_default();
     let options = match server.as_str() {
         "http://127.0.0.1:7420" => String::new(),
         other => format!(" --server {other}"),
