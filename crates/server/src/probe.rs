@@ -48,14 +48,17 @@ async fn ask(uri: &Uri) -> anyhow::Result<(http::StatusCode, Bytes)> {
     let host = authority.host().trim_matches(['[', ']']);
     let stream = TcpStream::connect((host, port)).await.context("cannot connect")?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let driver = tokio::spawn(connection);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request =
         Request::get(path).header(header::HOST, authority.as_str()).body(Empty::<Bytes>::new())?;
-    let answer = sender.send_request(request).await?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await;
-    let body = body.map_err(|error| anyhow::anyhow!("the answer cannot be read: {error}"))?;
-    driver.abort();
-    Ok((status, body.to_bytes()))
+    let exchange = async move {
+        let answer = sender.send_request(request).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!("the answer cannot be read: {error}"))?;
+        // The sender goes here, and the connection with it.
+        anyhow::Ok((status, body.to_bytes()))
+    };
+    let (answered, _) = tokio::join!(exchange, connection);
+    answered
 }
