@@ -12,6 +12,7 @@ use crate::{
     key_test::KeyTester,
     publish::{CommitQueue, Intake, Publisher},
     pull::{PullHub, Puller},
+    replay::{ReplayParts, Replays},
 };
 use async_trait::async_trait;
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
@@ -21,8 +22,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, Revision,
+    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
+    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, ReplayStore, Revision,
     SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
@@ -45,6 +46,10 @@ pub struct PlaneParts {
     pub pull: Arc<dyn PullQueue>,
     /// What happened, for people.
     pub history: Arc<dyn History>,
+    /// Replays and their steps.
+    pub replays: Arc<dyn ReplayStore>,
+    /// Where it is recorded what people do with replays.
+    pub record: Arc<dyn ConfigStore>,
     /// Configuration.
     pub config: Arc<dyn ConfigSource>,
     /// The wall clock.
@@ -74,6 +79,7 @@ pub struct DeliveryPlane {
     wake: WakeHandle,
     key_tester: Arc<KeyTester>,
     puller: Arc<Puller>,
+    replays: Arc<Replays>,
 }
 
 /// The revision that this process uses, as the control plane asks for it.
@@ -192,6 +198,18 @@ impl DeliveryPlane {
         let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed), pulls };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
+        let (replays, runner) = Replays::new(ReplayParts {
+            store: parts.replays,
+            record: parts.record,
+            history: Arc::clone(&parts.history),
+            queue: Arc::clone(&parts.queue),
+            config: config.clone(),
+            clock: Arc::clone(&parts.clock),
+            ids: ids.clone(),
+            wake: wake.clone(),
+            worker,
+        });
+        supervisor.spawn("replays", OnExit::Log, endless(runner.run(stop.clone())));
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
@@ -203,7 +221,8 @@ impl DeliveryPlane {
         let telling = teller.run(Arc::clone(&publisher), stop);
         supervisor.spawn("operational-events", OnExit::Log, endless(telling));
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
-        Ok(Self { config, publisher, history, clock, wake, key_tester, puller })
+        let replays = Arc::new(replays);
+        Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
 
     /// The configuration in use here; also tells writers when theirs is.
@@ -244,6 +263,11 @@ impl DeliveryPlane {
     /// Hands deliveries to consumers.
     pub(crate) fn puller(&self) -> Arc<Puller> {
         Arc::clone(&self.puller)
+    }
+
+    /// What callers do with replays.
+    pub(crate) fn replays(&self) -> Arc<Replays> {
+        Arc::clone(&self.replays)
     }
 
     /// The revision that this process uses.

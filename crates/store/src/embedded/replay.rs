@@ -36,8 +36,8 @@ fn run(
 ) -> rusqlite::Result<Option<StepDone>> {
     let tenant = lease.tenant;
     let mut holds = connection.prepare_cached(HOLDS)?;
-    let key = params![tenant.uuid().as_bytes(), lease.replay.uuid().as_bytes(), lease.token];
-    if !holds.exists(key)? {
+    let (owner, replay) = (tenant.uuid().into_bytes(), lease.replay.uuid().into_bytes());
+    if !holds.exists(params![owner, replay, lease.token])? {
         return Ok(None);
     }
     let mut tally = Tally::of(step);
@@ -63,14 +63,9 @@ fn find(
 ) -> rusqlite::Result<Option<(DeliveryId, DeliveryState)>> {
     let (first, last) = DeliveryId::range_of(one.event);
     let mut find = connection.prepare_cached(FIND)?;
-    let bound = params![
-        tenant.uuid().as_bytes(),
-        first.uuid().as_bytes(),
-        last.uuid().as_bytes(),
-        one.event.uuid().as_bytes(),
-        one.delivery.endpoint.uuid().as_bytes(),
-    ];
-    let found = find.query_row(bound, |row| {
+    let bound = [tenant.uuid(), first.uuid(), last.uuid(), one.event.uuid(), one.delivery.endpoint.uuid()]
+        .map(uuid::Uuid::into_bytes);
+    let found = find.query_row(params_from_iter(bound), |row| {
         let id = DeliveryId::from_uuid(uuid(row, 0)?);
         Ok((id, DeliveryState::from_code(row.get(1)?)))
     });

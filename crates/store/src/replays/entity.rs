@@ -72,7 +72,7 @@ pub(super) fn encode(
         request_hash: Set(request.map(|request| request.content.to_vec())),
         state: Set(ReplayState::Pending.as_str().to_owned()),
         updated_at_us: Set(replay.updated_at.micros()),
-        ..ActiveModel::default()
+        ..<ActiveModel as Default>::default()
     })
 }
 
