@@ -179,7 +179,7 @@ async fn create(args: CreateArgs, session: &mut Session) -> anyhow::Result<()> {
     let request = v1::CreateReplayRequest { parent, replay, request_id };
     let mut replay = replays.create_replay(request).await?.into_inner();
     while wait && replay.finish_time.is_none() && replay.state() != ReplayState::Paused {
-        eprintln!("{}", progress_line(&replay));
+        session.output.note(&progress_line(&replay))?;
         sleep(POLL).await;
         let request = v1::GetReplayRequest { name: replay.name.clone() };
         replay = replays.get_replay(request).await?.into_inner();
