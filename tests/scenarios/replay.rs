@@ -38,7 +38,7 @@ impl Failed {
     async fn make(server: &Server, count: usize) -> anyhow::Result<Self> {
         let receiver = Receiver::start(Script::always(Answer::status(500))).await?;
         let scene = Scene::set(server).await?;
-        let retry_policy = scene.delays("once", &[], 1).await?;
+        let retry_policy = scene.delays("once", &[Duration::from_secs(1)], 1).await?;
         let endpoint = Endpoint { retry_policy, ..http_endpoint(&receiver.url("/")) };
         let endpoint = scene.raw("shop", endpoint).await?;
         for number in 0..count {
@@ -325,10 +325,8 @@ async fn bad_wishes_are_refused_with_everything_that_is_wrong(
             "replay.reason"
         ]
     );
-    let unknown = Replay {
-        endpoint: "tenants/acme/endpoints/none".into(),
-        ..wish(ReplayMode::Failed, 0)
-    };
+    let unknown =
+        Replay { endpoint: "tenants/acme/endpoints/none".into(), ..wish(ReplayMode::Failed, 0) };
     let refused = create(&scene, unknown, "").await;
     assert_eq!(refused.err().map(|status| status.code()), Some(Code::NotFound));
     Ok(())

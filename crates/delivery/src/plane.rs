@@ -22,9 +22,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, ReplayStore, Revision,
-    SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, EndpointId,
+    EventIntake, EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random,
+    ReplayStore, Revision, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 

@@ -19,8 +19,7 @@ use replays::ReplaysService;
 use turnbuckle_domain::event_limits;
 use turnbuckle_proto::v1::{
     deliveries_server::DeliveriesServer, events_server::EventsServer,
-    key_tests_server::KeyTestsServer, pull_server::PullServer,
-    replays_server::ReplaysServer,
+    key_tests_server::KeyTestsServer, pull_server::PullServer, replays_server::ReplaysServer,
 };
 
 /// A batch of events with its framing.

@@ -97,8 +97,7 @@ fn mode(wish: &v1::Replay, violations: &mut Violations) -> (ReplayScope, Reopene
     if states != ReopenedStates::FAILED || !wish.states.iter().all(|state| known.contains(state)) {
         violations.add("replay.states", "use DEAD and CANCELLED, with the mode FAILED only");
     }
-    let (dead, cancelled) =
-        (only(v1::DeliveryState::Dead), only(v1::DeliveryState::Cancelled));
+    let (dead, cancelled) = (only(v1::DeliveryState::Dead), only(v1::DeliveryState::Cancelled));
     (scope, ReopenedStates { delivered: false, dead, cancelled })
 }
 
@@ -208,7 +207,9 @@ pub(super) fn replay(slug: &ResourceId, replay: Replay) -> v1::Replay {
     };
     let mode = mode_of(&replay);
     let states = match mode {
-        v1::ReplayMode::Failed => filter.states.iter().filter_map(state_of).map(i32::from).collect(),
+        v1::ReplayMode::Failed => {
+            filter.states.iter().filter_map(state_of).map(i32::from).collect()
+        }
         _ => Vec::new(),
     };
     v1::Replay {

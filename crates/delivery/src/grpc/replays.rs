@@ -1,10 +1,7 @@
 //! The Replays service.
 
 use super::{convert, events, list, replay_convert};
-use crate::{
-    plane::DeliveryPlane,
-    replay::Replays as UseCase,
-};
+use crate::{plane::DeliveryPlane, replay::Replays as UseCase};
 use prost::Message as _;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};

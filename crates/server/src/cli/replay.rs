@@ -116,7 +116,12 @@ pub struct CreateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub rate: i32,
     /// Why, for the record.
-    #[arg(long, required_unless_present = "dry_run", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        required_unless_present = "dry_run",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub reason: String,
     /// Counts what would be chosen, and sends nothing.
     #[arg(long, conflicts_with_all = ["wait", "request_id"])]

@@ -3,7 +3,7 @@
 use super::{EmbeddedQueue, queue::uuid};
 use crate::replays::{ADVANCE, Fate, Tally, ended_at, numbers, state_after};
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter, types::Value};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use turnbuckle_domain::{
     DeliveryId, DeliveryState, Reopening, ReplayEnd, ReplayLease, ReplayStep, Rerouted, Shard,
     StepDone, StoreError, TenantId,
@@ -14,6 +14,8 @@ const HOLDS: &str = "select 1 from replay where tenant_id = ?1 and id = ?2 and l
 const FIND: &str = include_str!("sql/replay_find.sql");
 const REOPEN: &str = include_str!("sql/replay_reopen.sql");
 const MAKE: &str = include_str!("sql/replay_make.sql");
+/// The dollar signs would be names to SQLite, numbered as they appear.
+static ADVANCE_NUMBERED: LazyLock<String> = LazyLock::new(|| ADVANCE.replace('$', "?"));
 const REMOVE: &str = "delete from delivery_done where tenant_id = ?1 and id = ?2";
 const IS_PENDING: &str = "select 1 from delivery where tenant_id = ?1 and id = ?2";
 const STATE: &str = "select state from delivery_done where tenant_id = ?1 and id = ?2";
@@ -63,8 +65,9 @@ fn find(
 ) -> rusqlite::Result<Option<(DeliveryId, DeliveryState)>> {
     let (first, last) = DeliveryId::range_of(one.event);
     let mut find = connection.prepare_cached(FIND)?;
-    let bound = [tenant.uuid(), first.uuid(), last.uuid(), one.event.uuid(), one.delivery.endpoint.uuid()]
-        .map(uuid::Uuid::into_bytes);
+    let bound =
+        [tenant.uuid(), first.uuid(), last.uuid(), one.event.uuid(), one.delivery.endpoint.uuid()]
+            .map(uuid::Uuid::into_bytes);
     let found = find.query_row(params_from_iter(bound), |row| {
         let id = DeliveryId::from_uuid(uuid(row, 0)?);
         Ok((id, DeliveryState::from_code(row.get(1)?)))
@@ -144,6 +147,6 @@ fn advance(
         (step.now + step.lease).micros().into(),
     ];
     values.extend(numbers(tally.counts()).map(Value::from));
-    connection.prepare_cached(ADVANCE)?.execute(params_from_iter(values))?;
+    connection.prepare_cached(&ADVANCE_NUMBERED)?.execute(params_from_iter(values))?;
     Ok(())
 }

@@ -32,9 +32,7 @@ fn new_replay(fixture: &Fixture, tenant: TenantId, scope: ReplayScope) -> Replay
     let now = fixture.now();
     let states = match scope {
         ReplayScope::Deliveries => ReopenedStates::FAILED,
-        ReplayScope::Events => {
-            ReopenedStates { delivered: false, dead: false, cancelled: false }
-        }
+        ReplayScope::Events => ReopenedStates { delivered: false, dead: false, cancelled: false },
     };
     Replay {
         id: ReplayId::from_uuid(fixture.worker().uuid()),
@@ -164,7 +162,8 @@ async fn a_request_makes_one_replay_and_a_tenant_has_few(fixture: &Fixture) {
     assert_eq!(other, ReplayCreated::RequestIdReused);
     // Of many at once exactly as many are made as there may be.
     let more: Vec<Replay> = (0..8).map(replay).collect();
-    let made = futures_util::future::join_all(more.iter().map(|one| store.create_replay(one, None)));
+    let made =
+        futures_util::future::join_all(more.iter().map(|one| store.create_replay(one, None)));
     let made = made.await.into_iter().map(Result::unwrap);
     let made = made.filter(|what| *what == ReplayCreated::Made).count();
     assert_eq!(u32::try_from(made).unwrap(), replay_limits::OPEN_PER_TENANT - 1);
@@ -232,17 +231,11 @@ async fn a_missing_delivery_is_made_once_by_whoever_looks_first(fixture: &Fixtur
     let event = fixture.event(tenant, "alone");
     let uid = event.uid;
     fixture.store.log.append(&[fixture.to(event, &[])]).await.unwrap();
-    let ids = IdGenerator::new(
-        fixture.clock.clone(),
-        std::sync::Arc::new(SeededRandom::from_number(77)),
-    );
+    let ids =
+        IdGenerator::new(fixture.clock.clone(), std::sync::Arc::new(SeededRandom::from_number(77)));
     let place = |event: EventUid| Rerouted {
         event,
-        delivery: NewDelivery {
-            id: ids.delivery_of(event),
-            endpoint,
-            format: PayloadFormat::Raw,
-        },
+        delivery: NewDelivery { id: ids.delivery_of(event), endpoint, format: PayloadFormat::Raw },
     };
     let mut made = Vec::new();
     for _ in 0..2 {
