@@ -313,7 +313,7 @@ impl ReplayStore for ReplayDb {
     async fn pending_at(&self, endpoint: EndpointId, most: u32) -> Result<u32, StoreError> {
         // Part of delivery_due, as far as the limit.
         let sql = "select count(*) as pending from (select 1 as one from delivery \
-                   where shard = $1 and endpoint_id = $2 limit $3) some";
+                   where shard = $1 and endpoint_id = $2 limit $3) as found";
         let shard = i32::from(Shard::of(endpoint).number());
         let values = vec![shard.into(), endpoint.uuid().into(), i64::from(most).into()];
         let row = self.db.query_one_raw(self.statement(sql, values)).await.map_err(store_error)?;

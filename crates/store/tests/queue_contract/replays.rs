@@ -195,6 +195,9 @@ async fn failed_deliveries_are_opened_once_and_others_left(fixture: &Fixture) {
     assert_eq!((counts.looked_at, counts.matched, counts.reopened), (10, 7, 7));
     assert_eq!(replay.finished_at, Some(fixture.now()));
     assert_eq!((pending(fixture, tenant).await, pending(fixture, others).await), (7, 0));
+    for (most, seen) in [(5, 5), (100, 7)] {
+        assert_eq!(fixture.store.replays.pending_at(endpoint, most).await.unwrap(), seen);
+    }
     for id in dead {
         let view = fixture.view(tenant, id).await;
         assert_eq!((view.delivery.state, view.delivery.attempts), (DeliveryState::Pending, 1));
