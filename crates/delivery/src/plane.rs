@@ -150,8 +150,8 @@ impl DeliveryPlane {
         let guard = Arc::clone(&parts.guard);
         let (follower, config) =
             ConfigFollower::start(parts.config, guard, parts.sealer, Arc::clone(&meter)).await?;
-        let following = follower.run(stop.clone());
-        supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
+        let following = endless(follower.run(stop.clone()));
+        supervisor.spawn("config-follower", OnExit::StopProcess, following);
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
         let sender = Arc::new(HttpSender::new(
             parts.guard,
@@ -161,9 +161,7 @@ impl DeliveryPlane {
         ));
         spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
         let usage = parts.key_usage;
-        let metering =
-            Arc::clone(&meter).run(Arc::clone(&usage), parts.key_usage_every, stop.clone());
-        supervisor.spawn("key-usage", OnExit::Log, endless(metering));
+        start_metering(supervisor, &meter, &usage, parts.key_usage_every);
         let (used, clock) = (Arc::clone(&usage), Arc::clone(&parts.clock));
         let key_tester =
             KeyTester::new(config.clone(), Arc::clone(&sender), used, clock, ids.clone());
@@ -189,16 +187,12 @@ impl DeliveryPlane {
             emptied,
             pulls: Arc::clone(&pulls),
         });
-        let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
-        for _ in 0..COMMITTERS {
-            let committer = committer.clone();
-            supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
-        }
+        let commits = start_committers(supervisor, parts.log, inputs.clone());
         let freed = Arc::new(Notify::new());
         let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed), pulls };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
-        let (replays, runner) = Replays::new(ReplayParts {
+        let replays = ReplayParts {
             store: parts.replays,
             record: parts.record,
             history: Arc::clone(&parts.history),
@@ -208,8 +202,8 @@ impl DeliveryPlane {
             ids: ids.clone(),
             wake: wake.clone(),
             worker,
-        });
-        supervisor.spawn("replays", OnExit::Log, endless(runner.run(stop.clone())));
+        };
+        let replays = Arc::new(start_replays(supervisor, replays));
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
@@ -221,7 +215,6 @@ impl DeliveryPlane {
         let telling = teller.run(Arc::clone(&publisher), stop);
         supervisor.spawn("operational-events", OnExit::Log, endless(telling));
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
-        let replays = Arc::new(replays);
         Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
 
@@ -281,6 +274,35 @@ impl DeliveryPlane {
     pub fn wake_handle(&self) -> WakeHandle {
         self.wake.clone()
     }
+}
+
+fn start_committers(
+    supervisor: &Supervisor,
+    log: Arc<dyn EventLog>,
+    inputs: mpsc::Sender<Input>,
+) -> CommitQueue {
+    let (commits, committer) = CommitQueue::new(log, inputs);
+    for _ in 0..COMMITTERS {
+        let committer = committer.clone();
+        supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
+    }
+    commits
+}
+
+fn start_metering(
+    supervisor: &Supervisor,
+    meter: &Arc<KeyMeter>,
+    usage: &Arc<dyn KeyUsageStore>,
+    every: Duration,
+) {
+    let metering = Arc::clone(meter).run(Arc::clone(usage), every, supervisor.shutdown());
+    supervisor.spawn("key-usage", OnExit::Log, endless(metering));
+}
+
+fn start_replays(supervisor: &Supervisor, parts: ReplayParts) -> Replays {
+    let (replays, runner) = Replays::new(parts);
+    supervisor.spawn("replays", OnExit::Log, endless(runner.run(supervisor.shutdown())));
+    replays
 }
 
 struct Engine {

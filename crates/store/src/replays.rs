@@ -166,7 +166,7 @@ impl ReplayStore for ReplayDb {
         if row.request_hash.as_deref() != Some(&request.content) {
             return Ok(Some(ReplayCreated::RequestIdReused));
         }
-        entity::decode(row).map(|replay| Some(ReplayCreated::Again(replay)))
+        entity::decode(row).map(|replay| Some(ReplayCreated::Again(Box::new(replay))))
     }
 
     async fn replay(&self, tenant: TenantId, id: ReplayId) -> Result<Option<Replay>, StoreError> {

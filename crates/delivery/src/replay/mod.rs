@@ -202,7 +202,7 @@ fn created(
 ) -> Result<Replay, Error> {
     match what {
         ReplayCreated::Made => Ok(replay),
-        ReplayCreated::Again(before) => Ok(before),
+        ReplayCreated::Again(before) => Ok(*before),
         ReplayCreated::RequestIdReused => {
             Err(Error::RequestIdReused { request_id: change.request_id.clone() })
         }

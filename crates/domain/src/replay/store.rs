@@ -120,7 +120,7 @@ pub enum ReplayCreated {
     /// It is there now.
     Made,
     /// The same request made this one before.
-    Again(Replay),
+    Again(Box<Replay>),
     /// The id of the request was used for another one.
     RequestIdReused,
     /// The tenant has as many unfinished ones as it may.

@@ -88,7 +88,7 @@ fn a_walk_is_bounded_by_times_and_by_named_events() {
     let events = vec![EventUid::from_uuid(Uuid::from_u128(id(6) | 5 << 64 | 77))];
     let named = ReplayFilter { events, from: Some(at(5)), until: at(9), ..filter() };
     let (first, last) = named.range();
-    assert_eq!((first.as_u128(), last.as_u128()), (id(6) | 5 << 64, id(6) | (6 << 64) - 1));
+    assert_eq!((first.as_u128(), last.as_u128()), (id(6) | (5 << 64), id(6) | ((6 << 64) - 1)));
 }
 
 #[test]

@@ -93,8 +93,8 @@ mod tests {
             reasons: Vec::new(),
             ..full.clone()
         };
-        for filter in [full, bare] {
-            assert_eq!(decode(&encode(&filter).unwrap()).unwrap(), filter);
+        for filter in [&full, &bare] {
+            assert_eq!(decode(&encode(filter).unwrap()).unwrap(), *filter);
         }
         for bad in
             ["", "{}", r#"{"until_us":1,"states":[],"event_types":["?"],"events":[],"reasons":[]}"#]
