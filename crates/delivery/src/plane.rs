@@ -10,7 +10,7 @@ use crate::{
     http::{HttpSender, SenderLimits},
     key_meter::KeyMeter,
     key_test::KeyTester,
-    publish::{CommitQueue, Intake, Publisher},
+    publish::{CommitQueue, Intake, Publisher, Teller},
     pull::{PullHub, Puller},
     replay::{ReplayParts, Replays},
 };
@@ -147,11 +147,8 @@ impl DeliveryPlane {
         crate::metrics::describe();
         let stop = supervisor.shutdown();
         let meter = Arc::new(KeyMeter::default());
-        let guard = Arc::clone(&parts.guard);
-        let (follower, config) =
-            ConfigFollower::start(parts.config, guard, parts.sealer, Arc::clone(&meter)).await?;
-        let following = endless(follower.run(stop.clone()));
-        supervisor.spawn("config-follower", OnExit::StopProcess, following);
+        let following = (parts.config, Arc::clone(&parts.guard), parts.sealer);
+        let config = start_follower(supervisor, following, &meter).await?;
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
         let sender = Arc::new(HttpSender::new(
             parts.guard,
@@ -207,13 +204,11 @@ impl DeliveryPlane {
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
-        spawn_engine(supervisor, engine, dispatcher, stop.clone());
+        spawn_engine(supervisor, engine, dispatcher, stop);
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
-        let (publisher, teller) = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
-        let publisher = Arc::new(publisher.with_dedup_window(settings.dedup_window));
-        let telling = teller.run(Arc::clone(&publisher), stop);
-        supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+        let made = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let publisher = start_publisher(supervisor, made, settings.dedup_window);
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
         Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
@@ -287,6 +282,29 @@ fn start_committers(
         supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
     }
     commits
+}
+
+async fn start_follower(
+    supervisor: &Supervisor,
+    (source, guard, sealer): (Arc<dyn ConfigSource>, Arc<EgressGuard>, Arc<dyn SecretSealer>),
+    meter: &Arc<KeyMeter>,
+) -> Result<ConfigHandle, StoreError> {
+    let (follower, config) =
+        ConfigFollower::start(source, guard, sealer, Arc::clone(meter)).await?;
+    let following = follower.run(supervisor.shutdown());
+    supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
+    Ok(config)
+}
+
+fn start_publisher(
+    supervisor: &Supervisor,
+    (publisher, teller): (Publisher, Teller),
+    dedup_window: Duration,
+) -> Arc<Publisher> {
+    let publisher = Arc::new(publisher.with_dedup_window(dedup_window));
+    let telling = teller.run(Arc::clone(&publisher), supervisor.shutdown());
+    supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+    publisher
 }
 
 fn start_metering(

@@ -91,7 +91,7 @@ mod tests {
             events: Vec::new(),
             from: None,
             reasons: Vec::new(),
-            ..full.clone()
+            ..full
         };
         for filter in [&full, &bare] {
             assert_eq!(decode(&encode(filter).unwrap()).unwrap(), *filter);
