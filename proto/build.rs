@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "turnbuckle/v1/source.proto",
         "turnbuckle/v1/source_test.proto",
         "turnbuckle/v1/receipt.proto",
+        "turnbuckle/v1/replay.proto",
     ];
     for file in files {
         println!("cargo:rerun-if-changed={file}");

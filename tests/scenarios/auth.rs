@@ -94,7 +94,8 @@ async fn a_role_opens_its_own_methods_and_no_other() -> anyhow::Result<()> {
             .any(|own| path.contains(own));
         let of_keys = (of_keys || name == "RotateIngestPath") && !reads;
         let operates =
-            [".Deliveries/", ".Receipts/"].iter().any(|own| path.contains(own)) && !reads;
+            [".Deliveries/", ".Receipts/", ".Replays/"].iter().any(|own| path.contains(own))
+                && !reads;
         let publishes = name.contains("Publish");
         let consumes = path.contains(".Pull/");
         let allowed = [

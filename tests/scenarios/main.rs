@@ -66,6 +66,7 @@ mod outage;
 mod pull;
 mod pull_faults;
 mod pull_outside;
+mod replay;
 mod retry;
 mod roles;
 mod roles_apart;

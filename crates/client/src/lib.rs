@@ -54,7 +54,7 @@ use proto::{
     event_types_client::EventTypesClient, events_client::EventsClient,
     key_rings_client::KeyRingsClient, key_tests_client::KeyTestsClient,
     keyring_client::KeyringClient, keys_client::KeysClient, nodes_client::NodesClient,
-    pull_client::PullClient, receipts_client::ReceiptsClient,
+    pull_client::PullClient, receipts_client::ReceiptsClient, replays_client::ReplaysClient,
     retry_policies_client::RetryPoliciesClient, source_tests_client::SourceTestsClient,
     sources_client::SourcesClient, subscriptions_client::SubscriptionsClient,
     tenants_client::TenantsClient,
@@ -180,6 +180,8 @@ impl Client {
         events: EventsClient;
         /// Deliveries and their attempts.
         deliveries: DeliveriesClient;
+        /// Replays: what a filter chooses is sent again.
+        replays: ReplaysClient;
         /// Deliveries of pull endpoints, message by message. See also [`Client::consumer`].
         pulls: PullClient;
     }

@@ -396,6 +396,7 @@ pub(crate) fn refused(kind: Precondition, subject: String) -> Error {
         | Precondition::KeyNotPropagated
         | Precondition::InUse
         | Precondition::DeliveryFinished
+        | Precondition::ReplayFinished
         | Precondition::EndpointInactive
         | Precondition::LatestVersion
         | Precondition::TooManyVersions

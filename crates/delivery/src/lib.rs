@@ -30,6 +30,7 @@ mod metrics;
 mod plane;
 pub mod publish;
 mod pull;
+mod replay;
 
 pub use engine::EngineSettings;
 pub use intake_plane::{IntakeParts, start_intake};

@@ -16,6 +16,7 @@ pub(crate) fn describe() {
     describe_gauge!("turnbuckle_attempts_in_flight", "Attempts under way");
     describe_gauge!("turnbuckle_deliveries_held", "Deliveries in memory, until they are settled");
     describe_gauge!("turnbuckle_lanes", "Lanes in memory");
+    describe_gauge!("turnbuckle_replays_running", "Replays under way in this process");
     describe_gauge!("turnbuckle_pull_streams", "Open streams of consumers");
     let counters = [
         ("turnbuckle_events_accepted_total", "Events accepted and durable"),
@@ -40,6 +41,8 @@ pub(crate) fn describe() {
         ("turnbuckle_key_tests_total", "Tests of keys, by outcome"),
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
         ("turnbuckle_operational_events_total", "Operational events, by type and outcome"),
+        ("turnbuckle_replay_rows_total", "Rows that replays dealt with, by result"),
+        ("turnbuckle_replays_total", "Replays that ended by themselves, by state"),
         ("turnbuckle_settle_total", "Results written"),
         ("turnbuckle_pull_settled_total", "Results of consumers written"),
         ("turnbuckle_pull_stale_total", "Results of consumers that came after their lease"),

@@ -10,8 +10,9 @@ use crate::{
     http::{HttpSender, SenderLimits},
     key_meter::KeyMeter,
     key_test::KeyTester,
-    publish::{CommitQueue, Intake, Publisher},
+    publish::{CommitQueue, Intake, Publisher, Teller},
     pull::{PullHub, Puller},
+    replay::{ReplayParts, Replays},
 };
 use async_trait::async_trait;
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
@@ -21,9 +22,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, Revision,
-    SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, EndpointId,
+    EventIntake, EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random,
+    ReplayStore, Revision, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -45,6 +46,10 @@ pub struct PlaneParts {
     pub pull: Arc<dyn PullQueue>,
     /// What happened, for people.
     pub history: Arc<dyn History>,
+    /// Replays and their steps.
+    pub replays: Arc<dyn ReplayStore>,
+    /// Where it is recorded what people do with replays.
+    pub record: Arc<dyn ConfigStore>,
     /// Configuration.
     pub config: Arc<dyn ConfigSource>,
     /// The wall clock.
@@ -74,6 +79,7 @@ pub struct DeliveryPlane {
     wake: WakeHandle,
     key_tester: Arc<KeyTester>,
     puller: Arc<Puller>,
+    replays: Arc<Replays>,
 }
 
 /// The revision that this process uses, as the control plane asks for it.
@@ -141,11 +147,8 @@ impl DeliveryPlane {
         crate::metrics::describe();
         let stop = supervisor.shutdown();
         let meter = Arc::new(KeyMeter::default());
-        let guard = Arc::clone(&parts.guard);
-        let (follower, config) =
-            ConfigFollower::start(parts.config, guard, parts.sealer, Arc::clone(&meter)).await?;
-        let following = follower.run(stop.clone());
-        supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
+        let following = (parts.config, Arc::clone(&parts.guard), parts.sealer);
+        let config = start_follower(supervisor, following, &meter).await?;
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
         let sender = Arc::new(HttpSender::new(
             parts.guard,
@@ -155,9 +158,7 @@ impl DeliveryPlane {
         ));
         spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
         let usage = parts.key_usage;
-        let metering =
-            Arc::clone(&meter).run(Arc::clone(&usage), parts.key_usage_every, stop.clone());
-        supervisor.spawn("key-usage", OnExit::Log, endless(metering));
+        start_metering(supervisor, &meter, &usage, parts.key_usage_every);
         let (used, clock) = (Arc::clone(&usage), Arc::clone(&parts.clock));
         let key_tester =
             KeyTester::new(config.clone(), Arc::clone(&sender), used, clock, ids.clone());
@@ -183,27 +184,33 @@ impl DeliveryPlane {
             emptied,
             pulls: Arc::clone(&pulls),
         });
-        let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
-        for _ in 0..COMMITTERS {
-            let committer = committer.clone();
-            supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
-        }
+        let commits = start_committers(supervisor, parts.log, inputs.clone());
         let freed = Arc::new(Notify::new());
         let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed), pulls };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
         let worker = WorkerId::from_uuid(ids.uuid());
+        let replays = ReplayParts {
+            store: parts.replays,
+            record: parts.record,
+            history: Arc::clone(&parts.history),
+            queue: Arc::clone(&parts.queue),
+            config: config.clone(),
+            clock: Arc::clone(&parts.clock),
+            ids: ids.clone(),
+            wake: wake.clone(),
+            worker,
+        };
+        let replays = Arc::new(start_replays(supervisor, replays));
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
-        spawn_engine(supervisor, engine, dispatcher, stop.clone());
+        spawn_engine(supervisor, engine, dispatcher, stop);
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
-        let (publisher, teller) = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
-        let publisher = Arc::new(publisher.with_dedup_window(settings.dedup_window));
-        let telling = teller.run(Arc::clone(&publisher), stop);
-        supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+        let made = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let publisher = start_publisher(supervisor, made, settings.dedup_window);
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
-        Ok(Self { config, publisher, history, clock, wake, key_tester, puller })
+        Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
 
     /// The configuration in use here; also tells writers when theirs is.
@@ -246,6 +253,11 @@ impl DeliveryPlane {
         Arc::clone(&self.puller)
     }
 
+    /// What callers do with replays.
+    pub(crate) fn replays(&self) -> Arc<Replays> {
+        Arc::clone(&self.replays)
+    }
+
     /// The revision that this process uses.
     #[must_use]
     pub fn own_revision(&self) -> OwnRevision {
@@ -257,6 +269,58 @@ impl DeliveryPlane {
     pub fn wake_handle(&self) -> WakeHandle {
         self.wake.clone()
     }
+}
+
+fn start_committers(
+    supervisor: &Supervisor,
+    log: Arc<dyn EventLog>,
+    inputs: mpsc::Sender<Input>,
+) -> CommitQueue {
+    let (commits, committer) = CommitQueue::new(log, inputs);
+    for _ in 0..COMMITTERS {
+        let committer = committer.clone();
+        supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
+    }
+    commits
+}
+
+async fn start_follower(
+    supervisor: &Supervisor,
+    (source, guard, sealer): (Arc<dyn ConfigSource>, Arc<EgressGuard>, Arc<dyn SecretSealer>),
+    meter: &Arc<KeyMeter>,
+) -> Result<ConfigHandle, StoreError> {
+    let (follower, config) =
+        ConfigFollower::start(source, guard, sealer, Arc::clone(meter)).await?;
+    let following = follower.run(supervisor.shutdown());
+    supervisor.spawn("config-follower", OnExit::StopProcess, endless(following));
+    Ok(config)
+}
+
+fn start_publisher(
+    supervisor: &Supervisor,
+    (publisher, teller): (Publisher, Teller),
+    dedup_window: Duration,
+) -> Arc<Publisher> {
+    let publisher = Arc::new(publisher.with_dedup_window(dedup_window));
+    let telling = teller.run(Arc::clone(&publisher), supervisor.shutdown());
+    supervisor.spawn("operational-events", OnExit::Log, endless(telling));
+    publisher
+}
+
+fn start_metering(
+    supervisor: &Supervisor,
+    meter: &Arc<KeyMeter>,
+    usage: &Arc<dyn KeyUsageStore>,
+    every: Duration,
+) {
+    let metering = Arc::clone(meter).run(Arc::clone(usage), every, supervisor.shutdown());
+    supervisor.spawn("key-usage", OnExit::Log, endless(metering));
+}
+
+fn start_replays(supervisor: &Supervisor, parts: ReplayParts) -> Replays {
+    let (replays, runner) = Replays::new(parts);
+    supervisor.spawn("replays", OnExit::Log, endless(runner.run(supervisor.shutdown())));
+    replays
 }
 
 struct Engine {

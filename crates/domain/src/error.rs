@@ -89,6 +89,8 @@ pub enum Precondition {
     InUse,
     /// The delivery is finished.
     DeliveryFinished,
+    /// The replay is finished, or was never paused.
+    ReplayFinished,
     /// The endpoint is deleted or disabled.
     EndpointInactive,
     /// The next version is compared with this one.
@@ -123,6 +125,7 @@ impl Precondition {
             Self::SchemeMismatch => "VERIFICATION_SCHEME_MISMATCH",
             Self::InUse => "RESOURCE_IN_USE",
             Self::DeliveryFinished => "DELIVERY_FINISHED",
+            Self::ReplayFinished => "REPLAY_FINISHED",
             Self::EndpointInactive => "ENDPOINT_INACTIVE",
             Self::LatestVersion => "LATEST_VERSION",
             Self::TooManyVersions => "TOO_MANY_VERSIONS",

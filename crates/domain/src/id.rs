@@ -102,6 +102,8 @@ typed_id!(/// Names an accepted event. Not the sender's `event_id`.
     EventUid, "evt");
 typed_id!(/// Names the record of a request that an ingress saw.
     ReceiptId, "rcp");
+typed_id!(/// Names a replay.
+    ReplayId, "rpl");
 typed_id!(/// Names a delivery; also sent to the receiver, constant over its attempts.
     DeliveryId, "dlv");
 impl DeliveryId {

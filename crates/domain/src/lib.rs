@@ -66,6 +66,7 @@ mod pull;
 mod quota;
 mod random;
 mod receipt;
+mod replay;
 mod request;
 mod reserved;
 mod retry;
@@ -107,7 +108,8 @@ pub use fetch::{DocumentFetch, FetchFault, FetchedDocument};
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
 pub use id::{
     ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid,
-    IdGenerator, KeyId, ReceiptId, RetryPolicyId, SourceId, SubscriptionId, TenantId, WorkerId,
+    IdGenerator, KeyId, ReceiptId, ReplayId, RetryPolicyId, SourceId, SubscriptionId, TenantId,
+    WorkerId,
 };
 pub use intake::{EventIntake, IntakeEvent, IntakeRefusal, Taken};
 pub use key::{
@@ -150,6 +152,11 @@ pub use random::{Random, SeededRandom};
 pub use receipt::{
     Receipt, ReceiptDecision, ReceiptFilter, ReceiptLog, ReceiptReplay, ReplayContext,
     receipt_limits,
+};
+pub use replay::{
+    Looked, ReopenedStates, Reopening, Replay, ReplayCounts, ReplayCreated, ReplayEnd,
+    ReplayFilter, ReplayLease, ReplayRow, ReplayScope, ReplayState, ReplayStep, ReplayStore,
+    ReplayTurned, ReplayWalk, Rerouted, StepDone, StepPlan, replay_limits,
 };
 pub use request::{InvalidRequestId, Made, RequestKey, RequestLog, request_limits};
 pub use reserved::Reserved;

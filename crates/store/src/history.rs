@@ -18,9 +18,11 @@ pub(crate) struct HistoryDb {
     db: DatabaseConnection,
 }
 
-const EVENT_COLUMNS: &str = "tenant_id, uid, source, event_id, event_type, event_version, subject, \
+pub(crate) const EVENT_COLUMNS: &str = "tenant_id, uid, source, event_id, event_type, event_version, subject, \
                              sequence, content_type, occurred_at_us, accepted_at_us, channels, \
                              event_order";
+
+pub(crate) const EVENTS_IN_RANGE: &str = include_str!("history/events_in_range.sql");
 
 /// Live and finished deliveries in one shape. The event and endpoint are joined by primary key.
 const DELIVERY_VIEW: &str = include_str!("history/delivery_view.sql");
@@ -261,7 +263,7 @@ fn time(row: &QueryResult, column: &str) -> Result<Timestamp, StoreError> {
     get(row, column).map(Timestamp::from_micros)
 }
 
-fn event(row: &QueryResult, with_data: bool) -> Result<Event, StoreError> {
+pub(crate) fn event(row: &QueryResult, with_data: bool) -> Result<Event, StoreError> {
     let data = if with_data { get::<Vec<u8>>(row, "data")? } else { Vec::new() };
     Ok(Event {
         uid: EventUid::from_uuid(get(row, "uid")?),

@@ -28,12 +28,14 @@ mod order;
 mod order_age;
 mod postgres;
 mod receipts;
+mod replays;
 
 use config::ConfigDb;
 use embedded::{DirectoryLock, EmbeddedQueue};
 use history::HistoryDb;
 use postgres::{Deadline, PostgresQueue};
 use receipts::ReceiptDb;
+use replays::ReplayDb;
 use sea_orm::{
     DatabaseConnection, SqlxPostgresConnector, SqlxSqliteConnector,
     sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -41,8 +43,8 @@ use sea_orm::{
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
     Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
-    PullQueue, Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits,
-    key_usage_limits,
+    PullQueue, Quotas, ReceiptLog, ReplayStore, SealedRecords, StoreError, Timestamp, dedup_limits,
+    key_usage_limits, replay_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -69,6 +71,8 @@ pub struct Store {
     pub nodes: Arc<dyn NodeReports>,
     /// What the ingress decided, request by request.
     pub receipts: Arc<dyn ReceiptLog>,
+    /// Replays of deliveries and events.
+    pub replays: Arc<dyn ReplayStore>,
     /// How keys are used.
     pub key_usage: Arc<dyn KeyUsageStore>,
     /// Sealed records as a whole.
@@ -164,6 +168,7 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::embedded(db.clone(), queue.clone())),
+            replays: Arc::new(ReplayDb::embedded(db.clone(), queue.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
@@ -199,6 +204,7 @@ impl Store {
             config: Arc::new(ConfigDb::new(db.clone())),
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::new(db.clone())),
+            replays: Arc::new(ReplayDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
@@ -230,10 +236,20 @@ impl Store {
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
         self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
         order_age::prune(&self.db, now).await?;
+        self.prune_replays(now).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
             None => Ok(()),
         }
+    }
+
+    /// Takes away replays that were finished long ago, all of them: a tenant makes few.
+    async fn prune_replays(&self, now: Timestamp) -> Result<(), StoreError> {
+        let most = u64::from(replay_limits::PRUNED_AT_ONCE);
+        while self.replays.prune_replays(now - replay_limits::KEPT).await? >= most {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// Takes away ids whose window is over, and old anomalies; run it every minute. Ends when none is

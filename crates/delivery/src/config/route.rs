@@ -77,6 +77,11 @@ impl Routes {
         self.0.len()
     }
 
+    /// Whether a condition may look into the payload.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.0.iter().any(|route| route.filter.is_some())
+    }
+
     /// The route of each endpoint that wants this event: the oldest one whose channels and filter do. The payload
     /// is read only when a filter looks into it.
     pub fn of<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = &'a Route> {

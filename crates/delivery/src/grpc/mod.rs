@@ -7,16 +7,19 @@ mod key_tests;
 mod list;
 mod processing;
 mod pull;
+mod replay_convert;
+mod replays;
 
 use crate::{plane::DeliveryPlane, pull::REQUEST_BYTES};
 use deliveries::DeliveriesService;
 use events::EventsService;
 use key_tests::KeyTestsService;
 use pull::PullService;
+use replays::ReplaysService;
 use turnbuckle_domain::event_limits;
 use turnbuckle_proto::v1::{
     deliveries_server::DeliveriesServer, events_server::EventsServer,
-    key_tests_server::KeyTestsServer, pull_server::PullServer,
+    key_tests_server::KeyTestsServer, pull_server::PullServer, replays_server::ReplaysServer,
 };
 
 /// A batch of events with its framing.
@@ -43,6 +46,14 @@ impl DeliveryPlane {
     #[must_use]
     pub fn pull_service(&self) -> PullServer<impl turnbuckle_proto::v1::pull_server::Pull + use<>> {
         PullServer::new(PullService::new(self)).max_decoding_message_size(REQUEST_BYTES)
+    }
+
+    /// The Replays service.
+    #[must_use]
+    pub fn replays_service(
+        &self,
+    ) -> ReplaysServer<impl turnbuckle_proto::v1::replays_server::Replays + use<>> {
+        ReplaysServer::new(ReplaysService::new(self))
     }
 
     /// The Deliveries service.

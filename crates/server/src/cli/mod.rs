@@ -36,6 +36,7 @@ mod preview;
 mod pull;
 mod receipt;
 mod render;
+mod replay;
 mod resource;
 mod retry_policy;
 mod source;
@@ -85,6 +86,9 @@ pub enum Command {
     /// Deliveries: what became of an event at each endpoint.
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Delivery(delivery::Verb),
+    /// Replays: what failed, or was wanted by nobody, is sent again.
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Replay(replay::Verb),
     /// Looks at what waits at a pull endpoint, or takes it.
     #[command(after_long_help = EXIT_CODES)]
     Pull(pull::PullArgs),
@@ -124,6 +128,7 @@ pub async fn run(command: Command, global: &GlobalArgs) -> anyhow::Result<()> {
         Command::Source(verb) => Box::pin(source::run(verb, &mut session)).await,
         Command::Event(verb) => event::run(verb, &mut session).await,
         Command::Delivery(verb) => delivery::run(verb, &mut session).await,
+        Command::Replay(verb) => Box::pin(replay::run(verb, &mut session)).await,
         Command::Pull(args) => pull::run(args, &mut session).await,
         Command::Receipt(verb) => receipt::run(verb, &mut session).await,
         Command::ApiToken(verb) => api_token::run(verb, &mut session).await,

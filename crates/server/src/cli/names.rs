@@ -13,6 +13,7 @@ pub(crate) enum Collection {
     Deliveries,
     Sources,
     Receipts,
+    Replays,
 }
 
 impl Collection {
@@ -26,6 +27,7 @@ impl Collection {
             Self::Deliveries => "deliveries",
             Self::Sources => "sources",
             Self::Receipts => "receipts",
+            Self::Replays => "replays",
         }
     }
 

@@ -112,6 +112,16 @@ impl Resource for v1::KeyringStatus {
     }
 }
 
+impl Resource for v1::PreviewReplayResponse {
+    const MESSAGE: &'static str = "turnbuckle.v1.PreviewReplayResponse";
+    const COLUMNS: &'static [Column] =
+        &[plain("MATCHED", &["matched"]), plain("COMPLETE", &["complete"])];
+
+    fn name(&self) -> &str {
+        ""
+    }
+}
+
 macro_rules! resources {
     ($($message:ident: [$($column:expr),* $(,)?];)*) => {
         $(impl Resource for v1::$message {
@@ -126,6 +136,16 @@ macro_rules! resources {
 }
 
 resources! {
+    Replay: [
+        NAME,
+        plain("MODE", &["mode"]),
+        short("ENDPOINT", &["endpoint"]),
+        plain("STATE", &["state"]),
+        plain("MATCHED", &["progress.matched"]),
+        plain("REOPENED", &["progress.reopened"]),
+        plain("MADE", &["progress.made"]),
+        CREATED,
+    ];
     Tenant: [NAME, plain("DISPLAY NAME", &["display_name"]), LABELS, CREATED];
     EventType: [NAME, plain("DESCRIPTION", &["description"]), LABELS, CREATED];
     EventTypeVersion: [NAME, plain("DESCRIPTION", &["description"]), CREATED];

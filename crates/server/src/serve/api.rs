@@ -78,6 +78,7 @@ pub(super) fn spawn(
     if let Some(delivery) = &parts.delivery {
         routes.add_service(delivery.events_service());
         routes.add_service(delivery.deliveries_service());
+        routes.add_service(delivery.replays_service());
         routes.add_service(delivery.pull_service());
         routes.add_service(delivery.key_tests_service());
     }

@@ -323,6 +323,8 @@ fn plane_parts(
         queue: Arc::clone(&base.store.queue),
         pull: Arc::clone(&base.store.pull),
         history: Arc::clone(&base.store.history),
+        replays: Arc::clone(&base.store.replays),
+        record: Arc::clone(&base.store.config),
         config: Arc::new(callers.observe(sources.of_delivery(base))),
         clock: Arc::clone(&base.clock),
         random: Arc::clone(&base.random),

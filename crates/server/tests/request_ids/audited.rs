@@ -10,13 +10,18 @@ use turnbuckle_domain::{
 };
 
 /// What changes no configuration, or is not served by the control plane.
-const NOT_HERE: [&str; 10] = [
+const NOT_HERE: [&str; 14] = [
     // Events and deliveries: they are data, and have a history of their own.
     "Events/PublishEvent",
     "Events/BatchPublishEvents",
     "Deliveries/RetryDelivery",
     "Deliveries/CancelDelivery",
     "Pull/Stream",
+    // Of the delivery plane: recorded by it.
+    "Replays/CreateReplay",
+    "Replays/PauseReplay",
+    "Replays/ResumeReplay",
+    "Replays/CancelReplay",
     // Of its own tests, with an ingress.
     "Receipts/ReplayReceipt",
     // They change nothing.

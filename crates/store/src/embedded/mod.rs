@@ -5,6 +5,7 @@ mod error;
 mod order;
 mod pull;
 mod queue;
+mod replay;
 mod statement;
 mod thread;
 
@@ -86,7 +87,8 @@ impl EmbeddedQueue {
         let now = self.clock.now().micros();
         let work = move |connection: &rusqlite::Connection| {
             connection.execute_batch(
-                "delete from worker; update shard_lease set worker_id = null, expires_at_us = 0",
+                "delete from worker; update shard_lease set worker_id = null, expires_at_us = 0; \
+                 update replay set worker_id = null, lease_until_us = 0 where state = 'running'",
             )?;
             connection.execute(
                 "update delivery set due_at_us = min(due_at_us, ?1), leased_at_us = null \

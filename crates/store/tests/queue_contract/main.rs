@@ -23,6 +23,7 @@ mod partitions;
 mod plans;
 mod pull;
 mod receipts;
+mod replays;
 mod settle;
 mod verbs;
 mod windows;
