@@ -40,8 +40,8 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
-    PullQueue, Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, HealthStore, History, KeyUsageStore,
+    NodeReports, PullQueue, Quotas, ReceiptLog, SealedRecords, StoreError, Timestamp, dedup_limits,
     key_usage_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
@@ -71,6 +71,8 @@ pub struct Store {
     pub receipts: Arc<dyn ReceiptLog>,
     /// How keys are used.
     pub key_usage: Arc<dyn KeyUsageStore>,
+    /// How endpoints are, and what waits to be told of them.
+    pub health: Arc<dyn HealthStore>,
     /// Sealed records as a whole.
     pub sealed: Arc<dyn SealedRecords>,
     db: DatabaseConnection,
@@ -165,6 +167,7 @@ impl Store {
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::embedded(db.clone(), queue.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
+            health: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
@@ -200,6 +203,7 @@ impl Store {
             nodes: Arc::new(ConfigDb::new(db.clone())),
             receipts: Arc::new(ReceiptDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
+            health: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
@@ -229,6 +233,7 @@ impl Store {
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
         self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
+        config::health::forget(&self.db).await?;
         order_age::prune(&self.db, now).await?;
         match &self.postgres {
             Some(postgres) => postgres.ensure_partitions(now).await,
