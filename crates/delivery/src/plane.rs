@@ -7,10 +7,11 @@ use crate::{
         Attempter, Dispatcher, DispatcherParts, EngineSettings, Input, LISTEN_RETRY, LeaseKeeper,
         SettleQueue, SettleWriter,
     },
+    health::{HealthKeeper, HealthMeter},
     http::{HttpSender, SenderLimits},
     key_meter::KeyMeter,
     key_test::KeyTester,
-    publish::{CommitQueue, Intake, Publisher},
+    publish::{CommitQueue, Committer, Intake, Publisher},
     pull::{PullHub, Puller},
 };
 use async_trait::async_trait;
@@ -21,9 +22,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, EndpointId, EventIntake,
-    EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random, Revision,
-    SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    AppliedRevisions, Clock, ConfigSource, DeliveryId, DeliveryQueue, DisableRule, EndpointId,
+    EventIntake, EventLog, HealthStore, History, IdGenerator, KeyUsageStore, NodeApplied,
+    PullQueue, Random, Revision, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -57,7 +58,9 @@ pub struct PlaneParts {
     pub guard: Arc<EgressGuard>,
     /// Where the use of keys is kept.
     pub key_usage: Arc<dyn KeyUsageStore>,
-    /// How often it is written.
+    /// Where the health of endpoints is kept.
+    pub health: Arc<dyn HealthStore>,
+    /// How often the use of keys is written.
     pub key_usage_every: Duration,
     /// Timings.
     pub settings: EngineSettings,
@@ -168,7 +171,8 @@ impl DeliveryPlane {
             (Arc::clone(&parts.clock), Arc::clone(&parts.random)),
             Arc::clone(&pulls),
         );
-        let results = Arc::new(SettleQueue::default());
+        let (results, health) =
+            (Arc::new(SettleQueue::default()), Arc::new(HealthMeter::default()));
         let (emptied, to_release) = watch::channel(HashSet::new());
         let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
             queue: Arc::clone(&parts.queue),
@@ -181,13 +185,11 @@ impl DeliveryPlane {
             settings: parts.settings,
             shared_store: parts.shared_store,
             emptied,
+            health: Arc::clone(&health),
             pulls: Arc::clone(&pulls),
         });
         let (commits, committer) = CommitQueue::new(parts.log, inputs.clone());
-        for _ in 0..COMMITTERS {
-            let committer = committer.clone();
-            supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
-        }
+        spawn_committers(supervisor, &committer);
         let freed = Arc::new(Notify::new());
         let wake = WakeHandle { inputs: inputs.downgrade(), freed: Arc::clone(&freed), pulls };
         spawn_listener(supervisor, Arc::clone(&parts.queue), wake.clone(), stop.clone());
@@ -198,8 +200,18 @@ impl DeliveryPlane {
         spawn_engine(supervisor, engine, dispatcher, stop.clone());
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
-        let (publisher, teller) = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let (publisher, teller) =
+            Publisher::new(config.clone(), Arc::clone(&clock), ids.clone(), commits);
         let publisher = Arc::new(publisher.with_dedup_window(settings.dedup_window));
+        let keeper = HealthKeeper {
+            meter: health,
+            store: parts.health,
+            publisher: Arc::clone(&publisher),
+            clock: Arc::clone(&clock),
+            ids,
+            rule: DisableRule::default(),
+        };
+        supervisor.spawn("endpoint-health", OnExit::Log, endless(keeper.run(stop.clone())));
         let telling = teller.run(Arc::clone(&publisher), stop);
         supervisor.spawn("operational-events", OnExit::Log, endless(telling));
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
@@ -343,6 +355,13 @@ fn spawn_listener(
         stop.run_until_cancelled(listening).await.unwrap_or(());
         Ok::<(), Infallible>(())
     });
+}
+
+fn spawn_committers(supervisor: &Supervisor, committer: &Committer) {
+    for _ in 0..COMMITTERS {
+        let committer = committer.clone();
+        supervisor.spawn("committer", OnExit::StopProcess, endless(committer.run()));
+    }
 }
 
 fn spawn_sweeper(supervisor: &Supervisor, sender: Arc<HttpSender>, stop: CancellationToken) {

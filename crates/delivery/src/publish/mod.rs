@@ -7,7 +7,7 @@ mod order;
 mod parts;
 mod schema;
 
-pub(crate) use commit::CommitQueue;
+pub(crate) use commit::{CommitQueue, Committer};
 pub(crate) use intake::Intake;
 pub(crate) use operations::{Operations, Teller};
 pub(crate) use order::OrderMetrics;
