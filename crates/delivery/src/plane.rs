@@ -203,15 +203,8 @@ impl DeliveryPlane {
         let (publisher, teller) =
             Publisher::new(config.clone(), Arc::clone(&clock), ids.clone(), commits);
         let publisher = Arc::new(publisher.with_dedup_window(settings.dedup_window));
-        let keeper = HealthKeeper {
-            meter: health,
-            store: parts.health,
-            publisher: Arc::clone(&publisher),
-            clock: Arc::clone(&clock),
-            ids,
-            rule: DisableRule::default(),
-        };
-        supervisor.spawn("endpoint-health", OnExit::Log, endless(keeper.run(stop.clone())));
+        let health = (health, parts.health);
+        spawn_health(supervisor, health, &publisher, (&clock, ids), stop.clone());
         let telling = teller.run(Arc::clone(&publisher), stop);
         supervisor.spawn("operational-events", OnExit::Log, endless(telling));
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
@@ -355,6 +348,24 @@ fn spawn_listener(
         stop.run_until_cancelled(listening).await.unwrap_or(());
         Ok::<(), Infallible>(())
     });
+}
+
+fn spawn_health(
+    supervisor: &Supervisor,
+    (meter, store): (Arc<HealthMeter>, Arc<dyn HealthStore>),
+    publisher: &Arc<Publisher>,
+    (clock, ids): (&Arc<dyn Clock>, IdGenerator),
+    stop: CancellationToken,
+) {
+    let keeper = HealthKeeper {
+        meter,
+        store,
+        publisher: Arc::clone(publisher),
+        clock: Arc::clone(clock),
+        ids,
+        rule: DisableRule::default(),
+    };
+    supervisor.spawn("endpoint-health", OnExit::Log, endless(keeper.run(stop)));
 }
 
 fn spawn_committers(supervisor: &Supervisor, committer: &Committer) {

@@ -92,13 +92,10 @@ impl HealthKeeper {
             request: None,
         };
         let disabled = self.store.disable_unhealthy(tenant, endpoint, cause, &by).await;
-        match disabled.inspect_err(|error| warn("an endpoint was not disabled", error))? {
-            Some(_) => {
-                let cause = cause.as_str();
-                metrics::counter!("turnbuckle_endpoints_disabled_total", "cause" => cause)
-                    .increment(1);
-            }
-            None => {}
+        let disabled = disabled.inspect_err(|error| warn("an endpoint was not disabled", error))?;
+        if disabled.is_some() {
+            let cause = cause.as_str();
+            metrics::counter!("turnbuckle_endpoints_disabled_total", "cause" => cause).increment(1);
         }
         Ok(())
     }
