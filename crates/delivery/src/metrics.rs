@@ -40,6 +40,7 @@ pub(crate) fn describe() {
         ("turnbuckle_key_tests_total", "Tests of keys, by outcome"),
         ("turnbuckle_connections_reused_total", "Attempts carried by an idle connection"),
         ("turnbuckle_operational_events_total", "Operational events, by type and outcome"),
+        ("turnbuckle_endpoints_disabled_total", "Endpoints the service disabled, by cause"),
         ("turnbuckle_settle_total", "Results written"),
         ("turnbuckle_pull_settled_total", "Results of consumers written"),
         ("turnbuckle_pull_stale_total", "Results of consumers that came after their lease"),
