@@ -37,7 +37,7 @@ async fn operations(scene: &Scene, url: &str, policy: String) -> anyhow::Result<
 async fn disabled(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<String> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let request = GetEndpointRequest { name: endpoint.name.clone() };
+        let request = GetEndpointRequest { name: endpoint.name.clone(), ..Default::default() };
         let found = scene.client.endpoints().get_endpoint(request).await?.into_inner();
         if !found.disable_reason.is_empty() {
             return Ok(found.disable_reason);
