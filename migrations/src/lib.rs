@@ -19,6 +19,7 @@ mod m20261130_000013_pull;
 mod m20261130_000015_windows;
 mod m20261130_000016_policy_versions;
 mod m20261130_000023_replays;
+mod m20261130_000025_health;
 mod run;
 mod status;
 
@@ -51,6 +52,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261130_000015_windows::Migration),
             Box::new(m20261130_000016_policy_versions::Migration),
             Box::new(m20261130_000023_replays::Migration),
+            Box::new(m20261130_000025_health::Migration),
         ]
     }
 }

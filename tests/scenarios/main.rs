@@ -38,6 +38,7 @@ mod dedup;
 mod demo;
 mod disable;
 mod egress;
+mod endpoint_health;
 mod event_types;
 mod event_types_cli;
 mod fetched_keys;

@@ -22,6 +22,7 @@ pub mod egress;
 mod engine;
 mod format;
 pub mod grpc;
+mod health;
 pub mod http;
 mod intake_plane;
 mod key_meter;

@@ -43,6 +43,7 @@ pub(crate) fn describe() {
         ("turnbuckle_operational_events_total", "Operational events, by type and outcome"),
         ("turnbuckle_replay_rows_total", "Rows that replays dealt with, by result"),
         ("turnbuckle_replays_total", "Replays that ended by themselves, by state"),
+        ("turnbuckle_endpoints_disabled_total", "Endpoints the service disabled, by cause"),
         ("turnbuckle_settle_total", "Results written"),
         ("turnbuckle_pull_settled_total", "Results of consumers written"),
         ("turnbuckle_pull_stale_total", "Results of consumers that came after their lease"),

@@ -7,6 +7,7 @@ use crate::{
         Attempter, Dispatcher, DispatcherParts, EngineSettings, Input, LISTEN_RETRY, LeaseKeeper,
         SettleQueue, SettleWriter,
     },
+    health::{HealthKeeper, HealthMeter},
     http::{HttpSender, SenderLimits},
     key_meter::KeyMeter,
     key_test::KeyTester,
@@ -22,9 +23,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use turnbuckle_domain::{
-    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, EndpointId,
-    EventIntake, EventLog, History, IdGenerator, KeyUsageStore, NodeApplied, PullQueue, Random,
-    ReplayStore, Revision, SecretSealer, Shard, StoreError, WakeHint, WorkerId,
+    AppliedRevisions, Clock, ConfigSource, ConfigStore, DeliveryId, DeliveryQueue, DisableRule,
+    EndpointId, EventIntake, EventLog, HealthStore, History, IdGenerator, KeyUsageStore,
+    NodeApplied, PullQueue, Random, ReplayStore, Revision, SecretSealer, Shard, StoreError,
+    WakeHint, WorkerId,
 };
 use turnbuckle_runtime::supervisor::{BoxError, OnExit, Supervisor};
 
@@ -62,7 +64,9 @@ pub struct PlaneParts {
     pub guard: Arc<EgressGuard>,
     /// Where the use of keys is kept.
     pub key_usage: Arc<dyn KeyUsageStore>,
-    /// How often it is written.
+    /// Where the health of endpoints is kept.
+    pub health: Arc<dyn HealthStore>,
+    /// How often the use of keys is written.
     pub key_usage_every: Duration,
     /// Timings.
     pub settings: EngineSettings,
@@ -150,13 +154,7 @@ impl DeliveryPlane {
         let following = (parts.config, Arc::clone(&parts.guard), parts.sealer);
         let config = start_follower(supervisor, following, &meter).await?;
         let ids = IdGenerator::new(Arc::clone(&parts.clock), Arc::clone(&parts.random));
-        let sender = Arc::new(HttpSender::new(
-            parts.guard,
-            SenderLimits::default(),
-            supervisor.short_tasks(),
-            Arc::clone(&parts.clock),
-        ));
-        spawn_sweeper(supervisor, Arc::clone(&sender), stop.clone());
+        let sender = start_sender(supervisor, parts.guard, &parts.clock);
         let usage = parts.key_usage;
         start_metering(supervisor, &meter, &usage, parts.key_usage_every);
         let (used, clock) = (Arc::clone(&usage), Arc::clone(&parts.clock));
@@ -169,7 +167,8 @@ impl DeliveryPlane {
             (Arc::clone(&parts.clock), Arc::clone(&parts.random)),
             Arc::clone(&pulls),
         );
-        let results = Arc::new(SettleQueue::default());
+        let (results, health) =
+            (Arc::new(SettleQueue::default()), Arc::new(HealthMeter::default()));
         let (emptied, to_release) = watch::channel(HashSet::new());
         let (dispatcher, inputs) = Dispatcher::new(DispatcherParts {
             queue: Arc::clone(&parts.queue),
@@ -182,6 +181,7 @@ impl DeliveryPlane {
             settings: parts.settings,
             shared_store: parts.shared_store,
             emptied,
+            health: Arc::clone(&health),
             pulls: Arc::clone(&pulls),
         });
         let commits = start_committers(supervisor, parts.log, inputs.clone());
@@ -204,11 +204,13 @@ impl DeliveryPlane {
         let (queue, settings) = (parts.queue, parts.settings);
         let engine =
             Engine { worker, queue, results, inputs, settings, to_release, freed, meter, usage };
-        spawn_engine(supervisor, engine, dispatcher, stop);
+        spawn_engine(supervisor, engine, dispatcher, stop.clone());
         tracing::info!(worker.id = %worker, "delivery engine started");
         let clock = parts.clock;
-        let made = Publisher::new(config.clone(), Arc::clone(&clock), ids, commits);
+        let made = Publisher::new(config.clone(), Arc::clone(&clock), ids.clone(), commits);
         let publisher = start_publisher(supervisor, made, settings.dedup_window);
+        let health = (health, parts.health);
+        spawn_health(supervisor, health, &publisher, (&clock, ids), stop);
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
         Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
@@ -269,6 +271,17 @@ impl DeliveryPlane {
     pub fn wake_handle(&self) -> WakeHandle {
         self.wake.clone()
     }
+}
+
+fn start_sender(
+    supervisor: &Supervisor,
+    guard: Arc<EgressGuard>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<HttpSender> {
+    let (tasks, clock) = (supervisor.short_tasks(), Arc::clone(clock));
+    let sender = Arc::new(HttpSender::new(guard, SenderLimits::default(), tasks, clock));
+    spawn_sweeper(supervisor, Arc::clone(&sender), supervisor.shutdown());
+    sender
 }
 
 fn start_committers(
@@ -407,6 +420,24 @@ fn spawn_listener(
         stop.run_until_cancelled(listening).await.unwrap_or(());
         Ok::<(), Infallible>(())
     });
+}
+
+fn spawn_health(
+    supervisor: &Supervisor,
+    (meter, store): (Arc<HealthMeter>, Arc<dyn HealthStore>),
+    publisher: &Arc<Publisher>,
+    (clock, ids): (&Arc<dyn Clock>, IdGenerator),
+    stop: CancellationToken,
+) {
+    let keeper = HealthKeeper {
+        meter,
+        store,
+        publisher: Arc::clone(publisher),
+        clock: Arc::clone(clock),
+        ids,
+        rule: DisableRule::default(),
+    };
+    supervisor.spawn("endpoint-health", OnExit::Log, endless(keeper.run(stop)));
 }
 
 fn spawn_sweeper(supervisor: &Supervisor, sender: Arc<HttpSender>, stop: CancellationToken) {

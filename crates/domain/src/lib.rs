@@ -47,6 +47,7 @@ mod event;
 mod event_type_version;
 mod fetch;
 mod filter;
+mod health;
 mod id;
 mod intake;
 mod key;
@@ -106,6 +107,10 @@ pub use event_type_version::{
 };
 pub use fetch::{DocumentFetch, FetchFault, FetchedDocument};
 pub use filter::{Filter, FilterError, FilterInput, filter_limits};
+pub use health::{
+    AttemptEvidence, DisableCause, DisableRule, EndpointHealth, Failing, HealthChange, HealthStore,
+    Notice, health_limits,
+};
 pub use id::{
     ApiTokenId, AuditId, DeliveryId, EndpointId, EventTypeId, EventTypeVersionId, EventUid,
     IdGenerator, KeyId, ReceiptId, ReplayId, RetryPolicyId, SourceId, SubscriptionId, TenantId,

@@ -14,11 +14,13 @@ pub enum OperationKind {
     Anomaly,
     /// Many requests to a source were not believed within a short time.
     VerificationFailures,
+    /// The service disabled an endpoint.
+    EndpointDisabled,
 }
 
 impl OperationKind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Anomaly, Self::VerificationFailures];
+    pub const ALL: [Self; 3] = [Self::Anomaly, Self::VerificationFailures, Self::EndpointDisabled];
 
     /// The event type.
     #[must_use]
@@ -26,7 +28,14 @@ impl OperationKind {
         match self {
             Self::Anomaly => "turnbuckle.anomaly",
             Self::VerificationFailures => "turnbuckle.verification_failures",
+            Self::EndpointDisabled => "turnbuckle.endpoint.disabled",
         }
+    }
+
+    /// Reads the event type.
+    #[must_use]
+    pub fn parse(event_type: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.event_type() == event_type)
     }
 }
 

@@ -42,9 +42,9 @@ use sea_orm::{
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use turnbuckle_domain::{
-    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, History, KeyUsageStore, NodeReports,
-    PullQueue, Quotas, ReceiptLog, ReplayStore, SealedRecords, StoreError, Timestamp, dedup_limits,
-    key_usage_limits, replay_limits,
+    Clock, ConfigSource, ConfigStore, DeliveryQueue, EventLog, HealthStore, History, KeyUsageStore,
+    NodeReports, PullQueue, Quotas, ReceiptLog, ReplayStore, SealedRecords, StoreError, Timestamp,
+    dedup_limits, key_usage_limits, replay_limits,
 };
 use turnbuckle_migrations::SchemaStatus;
 
@@ -75,6 +75,8 @@ pub struct Store {
     pub replays: Arc<dyn ReplayStore>,
     /// How keys are used.
     pub key_usage: Arc<dyn KeyUsageStore>,
+    /// How endpoints are, and what waits to be told of them.
+    pub health: Arc<dyn HealthStore>,
     /// Sealed records as a whole.
     pub sealed: Arc<dyn SealedRecords>,
     db: DatabaseConnection,
@@ -170,6 +172,7 @@ impl Store {
             receipts: Arc::new(ReceiptDb::embedded(db.clone(), queue.clone())),
             replays: Arc::new(ReplayDb::embedded(db.clone(), queue.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
+            health: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: None,
@@ -206,6 +209,7 @@ impl Store {
             receipts: Arc::new(ReceiptDb::new(db.clone())),
             replays: Arc::new(ReplayDb::new(db.clone())),
             key_usage: Arc::new(ConfigDb::new(db.clone())),
+            health: Arc::new(ConfigDb::new(db.clone())),
             sealed: Arc::new(ConfigDb::new(db.clone())),
             db,
             postgres: Some(queue),
@@ -235,6 +239,7 @@ impl Store {
     /// When the store does not answer; the next run makes up for it.
     pub async fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
         self.key_usage.forget_answers(now, key_usage_limits::ANSWERS_KEPT).await?;
+        config::health::forget(&self.db).await?;
         order_age::prune(&self.db, now).await?;
         self.prune_replays(now).await?;
         match &self.postgres {

@@ -16,7 +16,7 @@ use super::{
     },
     settle::SettleQueue,
 };
-use crate::{config::ConfigHandle, metrics::EngineMetrics, pull::PullHub};
+use crate::{config::ConfigHandle, health::HealthMeter, metrics::EngineMetrics, pull::PullHub};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, HashSet, VecDeque},
@@ -45,6 +45,8 @@ pub(crate) struct DispatcherParts {
     pub(crate) shared_store: bool,
     /// Tells the lease keeper which shards can go.
     pub(crate) emptied: watch::Sender<HashSet<Shard>>,
+    /// What attempts say of their receivers.
+    pub(crate) health: Arc<HealthMeter>,
     /// Consumers of pull endpoints.
     pub(crate) pulls: Arc<PullHub>,
 }
@@ -57,6 +59,7 @@ pub(crate) struct Dispatcher {
     results: Arc<SettleQueue>,
     tasks: TaskTracker,
     settings: EngineSettings,
+    health: Arc<HealthMeter>,
     shared_store: bool,
     inbox: mpsc::Receiver<Input>,
     /// For attempts: they report here.
@@ -113,6 +116,7 @@ impl Dispatcher {
             results: parts.results,
             tasks: parts.tasks,
             settings: parts.settings,
+            health: parts.health,
             shared_store: parts.shared_store,
             inbox,
             done: inputs.downgrade(),

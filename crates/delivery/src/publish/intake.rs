@@ -5,9 +5,9 @@ use crate::config::VersionCheck;
 use async_trait::async_trait;
 use std::sync::Arc;
 use turnbuckle_domain::{
-    Append, AppendResult, Error, Event, EventFilter, EventIntake, EventUid, History, IntakeEvent,
-    IntakeRefusal, OperationalEvent, Reserved, StoreError, Taken, TenantId, Timestamp, Violations,
-    event_limits,
+    Append, AppendResult, DedupRule, Error, Event, EventFilter, EventIntake, EventUid, History,
+    IntakeEvent, IntakeRefusal, Notice, OperationalEvent, Reserved, StoreError, Taken, TenantId,
+    Timestamp, Violations, event_limits,
 };
 
 /// Events of one id looked at, newest first: one for each source that has it.
@@ -123,6 +123,18 @@ impl Publisher {
         match prepared {
             Ok(append) => self.commits.commit(vec![append]).await.map(drop),
             Err(_) => Err(Error::internal("an operational event is none")),
+        }
+    }
+
+    /// Stores the event of a notice. Its id is the notice's, so that a repeat is known as one.
+    pub(crate) async fn publish_notice(&self, notice: &Notice) -> Result<(), Error> {
+        let mut event = operations::intake_event(&notice.event);
+        event.draft.event_id = notice.id.to_string();
+        event.draft.occurred_at = Some(notice.at);
+        event.dedup = Some(DedupRule::id(self.dedup_window));
+        match self.prepare_taken(notice.event.tenant, event).await? {
+            Ok(append) => self.commits.commit(vec![append]).await.map(drop),
+            Err(_) => Err(Error::internal("a notice is no event")),
         }
     }
 

@@ -331,6 +331,7 @@ fn plane_parts(
         sealer: Arc::clone(&base.sealer),
         guard: Arc::clone(&base.guard),
         key_usage: Arc::clone(&base.store.key_usage),
+        health: Arc::clone(&base.store.health),
         key_usage_every: args.key_usage_interval.into(),
         settings: EngineSettings {
             lease: args.lease.into(),

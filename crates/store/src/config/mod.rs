@@ -12,6 +12,7 @@ mod aside;
 mod cell;
 mod denials;
 mod entity;
+pub(crate) mod health;
 mod keeps;
 mod nodes;
 mod policy_versions;

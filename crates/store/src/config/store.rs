@@ -5,10 +5,10 @@ use super::{
     entity::{
         endpoint, event_type, event_type_version, retry_policy, source, subscription, tenant,
     },
-    policy_versions, request,
+    health, policy_versions, request,
     ring_tables::OfEndpoints,
     rings, rules, sources,
-    table::{find, list, names},
+    table::{by_id, find, list, names},
     versions,
     write::{Write, begin_snapshot, tenant_name},
 };
@@ -329,7 +329,14 @@ impl ConfigStore for ConfigDb {
             let name = format!("{parent}/endpoints/{}", endpoint.slug);
             rules::keys_fit(&ring, &endpoint, &name)?;
         }
+        let id = endpoint.id.uuid();
+        let before =
+            by_id::<endpoint::Entity>(&write.transaction, Some(endpoint.tenant.uuid()), id);
+        let before = before.await?;
         let updated = write.replace::<endpoint::Entity>(&parent, &endpoint, expected).await?;
+        if let Some(before) = before {
+            health::cleaned(&write, &before.value, &updated, by.at).await?;
+        }
         rules::room(&write, &parent, updated.tenant, &self.quotas).await?;
         write.commit(by).await?;
         Ok(updated)

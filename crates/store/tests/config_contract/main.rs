@@ -14,6 +14,7 @@ mod denials;
 mod faults;
 mod fixture;
 mod followers;
+mod health;
 mod key_usage;
 mod keys;
 mod names;

@@ -99,6 +99,7 @@ impl Dispatcher {
         let progress = Progress { attempts: (attempts + 1).saturating_sub(round_start), round_at };
         let decision = self.decide(endpoint, progress, &outcome, ended_at);
         self.metrics.attempt(&outcome);
+        self.health.observe((tenant, endpoint), &outcome, ended_at);
         let attempt = Attempt {
             number: attempts + 1,
             started_at,
