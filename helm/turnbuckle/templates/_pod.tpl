@@ -23,10 +23,6 @@
 {{- $_ := set $base "tls_cert_file" "/etc/turnbuckle/tls/tls.crt" -}}
 {{- $_ := set $base "tls_key_file" "/etc/turnbuckle/tls/tls.key" -}}
 {{- end -}}
-{{- if $root.Values.telemetry.otlpEndpoint -}}
-{{- $_ := set $base "otlp_endpoint" $root.Values.telemetry.otlpEndpoint -}}
-{{- $_ := set $base "trace_sample_ratio" $root.Values.telemetry.sampleRatio -}}
-{{- end -}}
 {{- if has .component.name (list "delivery" "ingress") -}}
 {{- $_ := set $base "control_plane_url" (printf "%s://%s:7420" (include "turnbuckle.scheme" $root) (include "turnbuckle.apiService" $root)) -}}
 {{- $_ := set $base "node_token_file" "/etc/turnbuckle/node-token/node.token" -}}

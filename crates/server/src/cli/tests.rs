@@ -35,7 +35,7 @@ fn every_noun_has_its_verbs() {
         ("api-token", "create get list update revoke"),
         ("audit", "list export verify"),
         ("node", "list get accept"),
-        ("config", "status wait"),
+        ("replay", "create get list pause resume cancel"),
     ] {
         let root = Root::command();
         let noun = root.find_subcommand(noun).unwrap();

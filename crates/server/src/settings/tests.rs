@@ -90,3 +90,12 @@ fn the_reference_in_the_docs_is_current() {
         "docs/settings.md is behind: replace its table with what `turnbuckle config reference` prints"
     );
 }
+
+#[test]
+fn verbs_here_and_verbs_that_a_server_answers_are_one_noun() {
+    let root = Root::command();
+    let noun = root.find_subcommand("config").unwrap();
+    for verb in ["check", "print", "reference", "status", "wait"] {
+        assert!(noun.find_subcommand(verb).is_some(), "config {verb}");
+    }
+}
