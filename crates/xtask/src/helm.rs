@@ -86,14 +86,13 @@ fn lint(workspace: &Workspace) -> anyhow::Result<Verdict> {
 }
 
 /// What must be refused before anything is installed, and the word that the refusal must have.
-const REFUSALS: [(&[&str], &str); 12] = [
+const REFUSALS: [(&[&str], &str); 11] = [
     (&["delivry.replicas=3"], "delivry"),
     (&["controlPlane.replica=3"], "replica"),
     (&["delivery.replicas=many"], "replicas"),
     (&["topology=three"], "topology"),
     (&["migrations.mode=sometimes"], "mode"),
     (&["image.digest=sha256:short"], "digest"),
-    (&["telemetry.sampleRatio=2"], "sampleRatio"),
     (&["settings.database_url=postgres://x"], "settings"),
     (&["database.existingSecret="], "database.existingSecret"),
     (&["nodeTokens.existingSecret="], "nodeTokens.existingSecret"),
