@@ -241,15 +241,15 @@ pub struct ReplayCounts {
     /// Deliveries made that were not there before.
     pub made: u64,
     /// Left alone, since it is pending already.
-    pub pending: u64,
+    pub skipped_pending: u64,
     /// Left alone, since its endpoint is disabled or deleted.
-    pub inactive: u64,
+    pub skipped_inactive: u64,
     /// Left alone, since the event is no longer kept.
-    pub gone: u64,
+    pub skipped_gone: u64,
     /// Left alone, since it is finished in a state that was not chosen.
-    pub unchosen: u64,
+    pub skipped_finished: u64,
     /// Events that nobody wants today.
-    pub unwanted: u64,
+    pub skipped_unwanted: u64,
 }
 
 impl Add for ReplayCounts {
@@ -261,11 +261,11 @@ impl Add for ReplayCounts {
             matched: self.matched + more.matched,
             reopened: self.reopened + more.reopened,
             made: self.made + more.made,
-            pending: self.pending + more.pending,
-            inactive: self.inactive + more.inactive,
-            gone: self.gone + more.gone,
-            unchosen: self.unchosen + more.unchosen,
-            unwanted: self.unwanted + more.unwanted,
+            skipped_pending: self.skipped_pending + more.skipped_pending,
+            skipped_inactive: self.skipped_inactive + more.skipped_inactive,
+            skipped_gone: self.skipped_gone + more.skipped_gone,
+            skipped_finished: self.skipped_finished + more.skipped_finished,
+            skipped_unwanted: self.skipped_unwanted + more.skipped_unwanted,
         }
     }
 }

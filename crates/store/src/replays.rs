@@ -369,11 +369,11 @@ pub(crate) fn numbers(counts: &ReplayCounts) -> [i64; 9] {
         counts.matched,
         counts.reopened,
         counts.made,
-        counts.pending,
-        counts.inactive,
-        counts.gone,
-        counts.unchosen,
-        counts.unwanted,
+        counts.skipped_pending,
+        counts.skipped_inactive,
+        counts.skipped_gone,
+        counts.skipped_finished,
+        counts.skipped_unwanted,
     ]
     .map(|count| i64::try_from(count).unwrap_or(i64::MAX))
 }

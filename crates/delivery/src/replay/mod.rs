@@ -223,7 +223,11 @@ fn too_many(slug: &ResourceId) -> Error {
 
 /// What is left alone, for metrics.
 pub(crate) const fn skipped(counts: &ReplayCounts) -> u64 {
-    counts.pending + counts.inactive + counts.gone + counts.unchosen + counts.unwanted
+    counts.skipped_pending
+        + counts.skipped_inactive
+        + counts.skipped_gone
+        + counts.skipped_finished
+        + counts.skipped_unwanted
 }
 
 /// Whether deliveries that are not there yet are made.

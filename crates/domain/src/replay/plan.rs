@@ -127,9 +127,9 @@ impl StepPlan {
         self.position = Some(one.delivery.uuid());
         match looked {
             Looked::Other => return,
-            Looked::Gone => self.counts.gone += 1,
+            Looked::Gone => self.counts.skipped_gone += 1,
             Looked::Chosen if is_active(one.endpoint) => self.reopen.push(one),
-            Looked::Chosen => self.counts.inactive += 1,
+            Looked::Chosen => self.counts.skipped_inactive += 1,
         }
         self.counts.matched += 1;
     }
@@ -141,7 +141,7 @@ impl StepPlan {
         let Some(targets) = chosen else { return };
         self.counts.matched += 1;
         if targets.is_empty() {
-            self.counts.unwanted += 1;
+            self.counts.skipped_unwanted += 1;
         }
         self.place.extend(targets);
     }

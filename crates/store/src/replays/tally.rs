@@ -45,11 +45,11 @@ impl<'s> Tally<'s> {
     pub(crate) fn found(&mut self, one: &'s Rerouted, known: Option<(DeliveryId, DeliveryState)>) {
         match known {
             None => self.make.push(one),
-            Some((_, DeliveryState::Pending)) => self.counts.pending += 1,
+            Some((_, DeliveryState::Pending)) => self.counts.skipped_pending += 1,
             Some((delivery, state)) if self.states.has(state) => {
                 self.reopen.push(Reopening { delivery, endpoint: one.delivery.endpoint });
             }
-            Some(_) => self.counts.unchosen += 1,
+            Some(_) => self.counts.skipped_finished += 1,
         }
     }
 
@@ -60,9 +60,9 @@ impl<'s> Tally<'s> {
                 self.counts.reopened += 1;
                 self.endpoints.insert(one.endpoint);
             }
-            Fate::Pending => self.counts.pending += 1,
-            Fate::Gone => self.counts.gone += 1,
-            Fate::Unchosen => self.counts.unchosen += 1,
+            Fate::Pending => self.counts.skipped_pending += 1,
+            Fate::Gone => self.counts.skipped_gone += 1,
+            Fate::Unchosen => self.counts.skipped_finished += 1,
         }
     }
 
@@ -72,7 +72,7 @@ impl<'s> Tally<'s> {
             self.counts.made += 1;
             self.endpoints.insert(one.delivery.endpoint);
         } else {
-            self.counts.gone += 1;
+            self.counts.skipped_gone += 1;
         }
     }
 

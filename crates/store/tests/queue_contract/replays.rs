@@ -218,7 +218,7 @@ async fn a_late_step_changes_nothing(fixture: &Fixture) {
     assert_eq!(pending(fixture, tenant).await, 0);
     // Rows that somebody opened meanwhile are counted, and opened no second time.
     assert_eq!(step(fixture, &new, &late).await.unwrap().counts.reopened, 2);
-    assert_eq!(step(fixture, &new, &late).await.unwrap().counts.pending, 2);
+    assert_eq!(step(fixture, &new, &late).await.unwrap().counts.skipped_pending, 2);
     let turn = |to| fixture.store.replays.turn_replay(tenant, replay.id, to, fixture.now());
     let cancelled = turn(ReplayState::Cancelled).await.unwrap();
     assert!(matches!(cancelled, ReplayTurned::Turned(_, false)), "{cancelled:?}");
@@ -253,7 +253,7 @@ async fn a_missing_delivery_is_made_once_by_whoever_looks_first(fixture: &Fixtur
         next.place = vec![place(uid), place(gone)];
         next.end = Some(ReplayEnd::Done);
         let counts = step(fixture, &lease, &next).await.unwrap().counts;
-        made.push((counts.made, counts.pending, counts.gone));
+        made.push((counts.made, counts.skipped_pending, counts.skipped_gone));
     }
     assert_eq!(made, [(1, 0, 1), (0, 1, 1)]);
     assert_eq!(pending(fixture, tenant).await, 1);
