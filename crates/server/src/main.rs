@@ -48,9 +48,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let command = match settings::SettingsFile::of(&words)
-        .and_then(|file| file.under(Arguments::command(), &words))
-    {
+    let root = Arguments::command();
+    let file = settings::SettingsFile::of(&root, &words);
+    let command = match file.and_then(|file| file.under(root, &words)) {
         Ok(command) => command,
         Err(error) => return cli::report(&error),
     };

@@ -36,8 +36,8 @@ impl SettingsFile {
     ///
     /// # Errors
     /// When it cannot be read or is no YAML mapping.
-    pub fn of(arguments: &[OsString]) -> anyhow::Result<Self> {
-        if !takes_settings(arguments) {
+    pub fn of(root: &Command, arguments: &[OsString]) -> anyhow::Result<Self> {
+        if !takes_settings(root, arguments) {
             return Ok(Self::default());
         }
         let named = named(arguments).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
@@ -82,7 +82,7 @@ impl SettingsFile {
     /// Everything that is wrong with the file, with variables of the environment, and with the settings
     /// together.
     pub fn under(mut self, root: Command, arguments: &[OsString]) -> anyhow::Result<Command> {
-        if !takes_settings(arguments) {
+        if !takes_settings(&root, arguments) {
             return Ok(root);
         }
         let mut faults = std::mem::take(&mut self.faults);
@@ -191,10 +191,17 @@ fn change(command: Command, path: &[&str], with: &dyn Fn(Arg) -> Arg) -> Command
     }
 }
 
-fn takes_settings(arguments: &[OsString]) -> bool {
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let begins = |taker: &[&str]| words.windows(taker.len()).any(|window| window == taker);
-    TAKERS.iter().any(|taker| begins(taker))
+/// Whether the command takes settings, whatever else is wrong with the line. A resource may be called
+/// `serve`, so the words alone do not tell.
+fn takes_settings(root: &Command, arguments: &[OsString]) -> bool {
+    let lenient = root.clone().ignore_errors(true).try_get_matches_from(arguments);
+    let Ok(matches) = lenient else { return false };
+    let (mut path, mut taken) = (Vec::new(), &matches);
+    while let Some((name, inner)) = taken.subcommand() {
+        path.push(name);
+        taken = inner;
+    }
+    TAKERS.contains(&path.as_slice())
 }
 
 /// The file after `--config`.

@@ -99,3 +99,20 @@ fn verbs_here_and_verbs_that_a_server_answers_are_one_noun() {
         assert!(noun.find_subcommand(verb).is_some(), "config {verb}");
     }
 }
+
+#[test]
+fn only_commands_that_take_settings_get_them() {
+    let faulty = |line: &str| {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        SettingsFile::parse("leaze: 1s").unwrap().under(Root::command(), &words).is_err()
+    };
+    for line in
+        ["x serve", "x serve --lease 1s --nonsense", "x config check --dev", "x config print"]
+    {
+        assert!(faulty(line), "{line}");
+    }
+    // A name of a resource, an option's value, and commands of other purposes.
+    for line in ["x config wait serve", "x config status", "x config reference", "x"] {
+        assert!(!faulty(line), "{line}");
+    }
+}
