@@ -59,6 +59,21 @@ fn describe() {
         Unit::Count,
         "API calls refused before their method ran, by reason"
     );
+    describe_counter!(
+        "turnbuckle_tls_reloads_total",
+        Unit::Count,
+        "Certificates of the listeners that were replaced while running"
+    );
+    describe_counter!(
+        "turnbuckle_tls_reload_failures_total",
+        Unit::Count,
+        "Looks at the certificate of the listeners that found it unusable; the old one stays in use"
+    );
+    describe_counter!(
+        "turnbuckle_tls_handshake_failures_total",
+        Unit::Count,
+        "Connections to the listeners that failed in the TLS handshake"
+    );
     describe_gauge!("turnbuckle_api_tokens", "API tokens in memory that are not revoked");
     describe_counter!(
         "turnbuckle_audit_denials_total",
