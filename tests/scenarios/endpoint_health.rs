@@ -8,7 +8,7 @@ use turnbuckle_proto::v1::{
 };
 use turnbuckle_signing::{Profile, VerifyOptions, VerifyingKey, verify};
 use turnbuckle_testkit::receiver::{Answer, Receiver, Script};
-use turnbuckle_tests::{PATIENCE, Scene, Server, StoreKind, http_endpoint};
+use turnbuckle_tests::{PATIENCE, Scene, Server, StoreKind, eventually, http_endpoint};
 
 on_both_stores!(
     an_answer_410_disables_the_endpoint_and_the_tenant_is_told_once,
@@ -35,16 +35,12 @@ async fn operations(scene: &Scene, url: &str, policy: String) -> anyhow::Result<
 
 /// Waits until the endpoint is disabled; answers why.
 async fn disabled(scene: &Scene, endpoint: &Endpoint) -> anyhow::Result<String> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    eventually("the endpoint is disabled", async || {
         let request = GetEndpointRequest { name: endpoint.name.clone(), ..Default::default() };
         let found = scene.client.endpoints().get_endpoint(request).await?.into_inner();
-        if !found.disable_reason.is_empty() {
-            return Ok(found.disable_reason);
-        }
-        anyhow::ensure!(tokio::time::Instant::now() < deadline, "still active");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Ok(Some(found.disable_reason).filter(|reason| !reason.is_empty()))
+    })
+    .await
 }
 
 async fn an_answer_410_disables_the_endpoint_and_the_tenant_is_told_once(
