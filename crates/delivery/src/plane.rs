@@ -210,7 +210,7 @@ impl DeliveryPlane {
         let made = Publisher::new(config.clone(), Arc::clone(&clock), ids.clone(), commits);
         let publisher = start_publisher(supervisor, made, settings.dedup_window);
         let health = (health, parts.health);
-        spawn_health(supervisor, health, &publisher, (&clock, ids), stop);
+        spawn_health(supervisor, health, &publisher, (&clock, ids), settings, stop);
         let (history, key_tester) = (parts.history, Arc::new(key_tester));
         Ok(Self { config, publisher, history, clock, wake, key_tester, puller, replays })
     }
@@ -427,6 +427,7 @@ fn spawn_health(
     (meter, store): (Arc<HealthMeter>, Arc<dyn HealthStore>),
     publisher: &Arc<Publisher>,
     (clock, ids): (&Arc<dyn Clock>, IdGenerator),
+    settings: EngineSettings,
     stop: CancellationToken,
 ) {
     let keeper = HealthKeeper {
@@ -435,7 +436,7 @@ fn spawn_health(
         publisher: Arc::clone(publisher),
         clock: Arc::clone(clock),
         ids,
-        rule: DisableRule::default(),
+        rule: DisableRule { after: settings.disable_after, ..DisableRule::default() },
     };
     supervisor.spawn("endpoint-health", OnExit::Log, endless(keeper.run(stop)));
 }

@@ -1,7 +1,7 @@
 //! Bounds and timings of the engine.
 
 use std::time::Duration;
-use turnbuckle_domain::dedup_limits;
+use turnbuckle_domain::{dedup_limits, health_limits};
 
 /// Attempts in flight in one process: 256 endpoints that hang with all of their default slots, at
 /// some 20 KiB each. The process raises its limit of open files to carry them.
@@ -69,6 +69,8 @@ pub struct EngineSettings {
     pub grace: Duration,
     /// How long ids of published events are remembered. 1 h to 31 d.
     pub dedup_window: Duration,
+    /// How long an endpoint fails all the time before it is disabled; none means never. 1 h to 30 d.
+    pub disable_after: Option<Duration>,
 }
 
 impl Default for EngineSettings {
@@ -79,6 +81,7 @@ impl Default for EngineSettings {
             lease: Duration::from_secs(15),
             grace: Duration::from_secs(30),
             dedup_window: dedup_limits::WINDOW_DEFAULT,
+            disable_after: Some(health_limits::DISABLE_AFTER_DEFAULT),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::quotas::QuotaArgs;
 use crate::cli::Span;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use turnbuckle_domain::{dedup_limits, receipt_limits};
+use turnbuckle_domain::{dedup_limits, health_limits, receipt_limits};
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -111,6 +111,9 @@ pub struct ServeArgs {
     /// own.
     #[arg(long, default_value = "7d", env = "TURNBUCKLE_DEDUP_WINDOW")]
     pub dedup_window: Span,
+    /// An endpoint of which every attempt failed for so long is disabled: 1h to 30d, or 0 for never.
+    #[arg(long, default_value = "5d", env = "TURNBUCKLE_DISABLE_FAILING_AFTER")]
+    pub disable_failing_after: Span,
     /// How long receipts of the ingress are kept: 1d to 400d.
     #[arg(long, default_value = "30d", env = "TURNBUCKLE_RECEIPT_RETENTION")]
     pub receipt_retention: Span,
@@ -139,6 +142,12 @@ impl ServeArgs {
         self.roles.iter().any(|own| *own == role || *own == Role::All)
     }
 
+    /// After how long an endpoint that fails all the time is disabled; none means never.
+    #[must_use]
+    pub fn disable_after(&self) -> Option<Duration> {
+        Some(self.disable_failing_after.into()).filter(|after| !Duration::is_zero(after))
+    }
+
     /// Checks what clap cannot; lists everything wrong at once.
     ///
     /// # Errors
@@ -156,6 +165,10 @@ impl ServeArgs {
         let window = Duration::from(self.dedup_window);
         if !(dedup_limits::WINDOW_MIN..=dedup_limits::WINDOW_MAX).contains(&window) {
             faults.push("--dedup-window is between 1h and 31d");
+        }
+        let failing = health_limits::DISABLE_AFTER_MIN..=health_limits::DISABLE_AFTER_MAX;
+        if self.disable_after().is_some_and(|after| !failing.contains(&after)) {
+            faults.push("--disable-failing-after is between 1h and 30d, or 0 for never");
         }
         let kept = Duration::from(self.receipt_retention);
         if !(receipt_limits::KEPT_MIN..=receipt_limits::KEPT_MAX).contains(&kept) {

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use turnbuckle_domain::{dedup_limits, key_usage_limits, receipt_limits};
+use turnbuckle_domain::{dedup_limits, health_limits, key_usage_limits, receipt_limits};
 
 /// Starts everything in `data_dir`. Its receivers are on this machine, so loopback is let through.
 ///
@@ -41,6 +41,7 @@ pub async fn start_for_demo(data_dir: PathBuf) -> anyhow::Result<RunningServer> 
         allow_key_reveal: false,
         key_usage_interval: Span(key_usage_limits::WRITE_EVERY),
         dedup_window: Span(dedup_limits::WINDOW_DEFAULT),
+        disable_failing_after: Span(health_limits::DISABLE_AFTER_DEFAULT),
         receipt_retention: Span(receipt_limits::KEPT),
         lease: Span(Duration::from_secs(15)),
         grace: Span(Duration::from_secs(2)),

@@ -337,6 +337,7 @@ fn plane_parts(
             lease: args.lease.into(),
             grace: args.grace.into(),
             dedup_window: args.dedup_window.into(),
+            disable_after: args.disable_after(),
         },
         shared_store: args.database_url.is_some(),
     }
