@@ -37,7 +37,8 @@ enum After {
     Next(Duration),
     /// The replay is finished.
     Finished,
-    /// It was paused or cancelled, or another process has it.
+    /// It was paused or cancelled, another process has it, or a step was done whose answer was lost: who
+    /// takes it up next reads where it stands.
     Lost,
 }
 
@@ -72,7 +73,8 @@ impl Turn {
         loop {
             let wait = match self.step().await {
                 Ok(After::Next(wait)) => wait,
-                Ok(After::Finished | After::Lost) => return,
+                Ok(After::Finished) => return,
+                Ok(After::Lost) => break,
                 Err(error) => match self.refused(error).await {
                     true => return,
                     false => WAIT,
@@ -150,6 +152,7 @@ impl Turn {
             place: plan.place,
             states: self.replay.filter.states,
             counts: plan.counts,
+            after: self.position,
             position: Some(position),
             ..ReplayStep::empty(now)
         };

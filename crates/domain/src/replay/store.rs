@@ -75,6 +75,9 @@ pub struct ReplayStep {
     pub states: ReopenedStates,
     /// What was counted while looking; what is opened and made is added by the store.
     pub counts: ReplayCounts,
+    /// Where the replay stood when this was planned. A step with a position is done only from there: one
+    /// whose answer was lost may have been done already, and what it opened may have ended again.
+    pub after: Option<Uuid>,
     /// The last row looked at; none leaves it where it was.
     pub position: Option<Uuid>,
     /// Whether it waits for an endpoint that has much pending.
@@ -96,6 +99,7 @@ impl ReplayStep {
             place: Vec::new(),
             states: ReopenedStates::FAILED,
             counts: ReplayCounts::default(),
+            after: None,
             position: None,
             waiting: false,
             end: None,
@@ -203,7 +207,7 @@ pub trait ReplayStore: Send + Sync + 'static {
     async fn pending_at(&self, endpoint: EndpointId, most: u32) -> Result<u32, StoreError>;
 
     /// Does a step: rows, counters and position together or not at all. None when the lease is another's
-    /// by now, or the replay was paused or ended.
+    /// by now, the replay was paused or ended, or it stands elsewhere than the step begins.
     async fn step_replay(
         &self,
         lease: &ReplayLease,

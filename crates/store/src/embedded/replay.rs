@@ -10,7 +10,7 @@ use turnbuckle_domain::{
 };
 
 const HOLDS: &str = "select 1 from replay where tenant_id = ?1 and id = ?2 and lease_token = ?3 \
-                     and state = 'running'";
+                     and state = 'running' and (?4 or last_id is ?5)";
 const FIND: &str = include_str!("sql/replay_find.sql");
 const REOPEN: &str = include_str!("sql/replay_reopen.sql");
 const MAKE: &str = include_str!("sql/replay_make.sql");
@@ -39,7 +39,8 @@ fn run(
     let tenant = lease.tenant;
     let mut holds = connection.prepare_cached(HOLDS)?;
     let (owner, replay) = (tenant.uuid().into_bytes(), lease.replay.uuid().into_bytes());
-    if !holds.exists(params![owner, replay, lease.token])? {
+    let (goes_nowhere, after) = (step.position.is_none(), step.after.map(uuid::Uuid::into_bytes));
+    if !holds.exists(params![owner, replay, lease.token, goes_nowhere, after])? {
         return Ok(None);
     }
     let mut tally = Tally::of(step);

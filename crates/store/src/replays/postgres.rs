@@ -14,7 +14,8 @@ use turnbuckle_domain::{
 use uuid::Uuid;
 
 const HOLD: &str = "select 1 from replay where tenant_id = $1 and id = $2 and lease_token = $3 \
-                    and state = 'running' for update";
+                    and state = 'running' and ($4 or last_id is not distinct from $5) \
+                    for update";
 /// Steps of a tenant that look for deliveries before they make some take turns.
 const ONE_AT_A_TIME: &str = "select pg_advisory_xact_lock(hashtextextended($1::text, 7423))";
 const FIND: &str = include_str!("find_postgres.sql");
@@ -34,6 +35,8 @@ pub(super) async fn step(
         .bind(lease.tenant.uuid())
         .bind(lease.replay.uuid())
         .bind(lease.token)
+        .bind(step.position.is_none())
+        .bind(step.after)
         .fetch_optional(&mut *transaction)
         .await
         .map_err(sqlx_error)?;
